@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/process/binding.h"
+#include "muster/process/spawn.h"
+
+namespace muster::agent {
+
+// Whose habits to follow where torchrun's and ours differ.
+enum class Flavor {
+  kMuster,    // muster run
+  kTorchrun,  // muster torchrun
+  kLaunch,    // muster launch (python -m torch.distributed.launch); torchrun's habits plus the injected argument
+};
+
+enum class Stream { kStdout = 0, kStderr = 1 };
+
+// What one worker executes. Python's string.Template is applied to argv from `template_from` on, with the one name
+// local_rank: "$local_rank", "${local_rank}", "$$".
+struct Command {
+  std::string program;            // resolved path
+  std::vector<std::string> argv;  // argv[0] included
+  size_t template_from = 0;
+  std::optional<size_t> local_rank_position;  // where `<local_rank_flag>=<n>` is inserted (muster launch)
+  std::string local_rank_flag;                // "--local-rank", or "--local_rank" for torch < 2.0
+  std::string entrypoint;                     // what the report calls it: the script as typed, the module, the program
+};
+
+enum class LabelKind { kNone, kRank, kHostRank };
+
+// Where a worker's stream goes. Masks are torchrun's: 0 none, 1 stdout, 2 stderr, 3 both.
+struct OutputSpec {
+  LabelKind label = LabelKind::kNone;
+  std::string prefix_template;   // torchrun's ${role_name} ${local_rank} ${rank} ${hostname}; wins over label
+  std::string log_dir;           // as given; empty: none asked for
+  std::map<int, int> redirects;  // by local rank; a rank that is absent has 0
+  std::map<int, int> tee;
+  std::optional<std::set<int>> console_ranks;  // --local-ranks-filter: only these local ranks reach the console
+  std::vector<std::string> stdout_filters;     // --duplicate-stdout-filters
+  std::vector<std::string> stderr_filters;
+  int progress_rank = 0;             // whose \r progress a terminal shows, when there are several workers
+  uint64_t cap = uint64_t{1} << 30;  // bytes a spool or log file may grow to; 0: no limit
+  // torchrun without -r/-t: streams that are neither filed nor tee'd are the launcher's own, untouched.
+  bool inherit_plain_streams = false;
+};
+
+struct StdinSpec {
+  enum class Kind { kNone, kRank, kAll, kInherit } kind = Kind::kNone;  // kInherit: everyone shares ours (torchrun)
+  int rank = 0;
+};
+
+enum class StoreHost { kAgent, kWorker };
+
+// Everything the command line decided; the agent adds nothing of its own but what it measures. Plain data.
+struct JobSpec {
+  Flavor flavor = Flavor::kMuster;
+  Command command;
+  int workers = 1;
+  std::string role = "default";
+  std::string run_id = "none";
+  int max_restarts = 0;
+  Duration shutdown_timeout = std::chrono::seconds(30);
+  std::vector<int> signals_to_handle;
+  std::string signals_text;  // TORCHELASTIC_SIGNALS_TO_HANDLE
+  bool virtual_local_rank = false;
+  std::optional<process::Binding> binding;
+
+  StoreHost store_host = StoreHost::kAgent;
+  std::string master_addr;    // given out as MASTER_ADDR
+  uint16_t master_port = 0;   // 0: a free one each round
+  std::string torch_version;  // of the workers' Python, for what depends on it; empty: unknown
+
+  process::Environment environment;  // of the launcher, with the overlay that holds for all workers (OMP_NUM_THREADS …)
+  OutputSpec output;
+  StdinSpec stdin_spec;
+  std::string report_file;  // --report; empty: none
+  std::string events_file;  // --events; empty: none
+  bool events_on_console = false;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "muster/agent/job.h"
+#include "muster/base/result.h"
+
+namespace muster::agent {
+
+// torchrun's tree: <base>/<run_id>_<8 chars>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}.
+// Without --log-dir the base is a fresh <TMPDIR>/torchelastic_<8 chars> (muster_<8 chars> for `muster run`).
+class LogLayout {
+ public:
+  // Creates base and run directory (0700). kUsage when it cannot be written, or --log-dir is a file.
+  static Result<LogLayout> create(const JobSpec& job);
+
+  bool disabled() const { return run_dir_.empty(); }  // --log-dir /dev/null
+  const std::string& run_dir() const { return run_dir_; }
+  // Made by make_attempt(); every round has its own, so nothing is ever wiped.
+  std::string attempt_dir(int round) const;
+  std::string worker_dir(int round, int local_rank) const;
+  std::string stream_file(int round, int local_rank, Stream stream) const;
+  std::string error_file(int round, int local_rank) const;  // empty when disabled
+  std::string filtered_file(int round, Stream stream) const;
+
+  Result<void> make_attempt(int round, int workers) const;
+  // Removes what is a temporary tree of ours and holds no file anybody asked for.
+  void remove_if_temporary(bool keep_error_files) const;
+
+ private:
+  std::string base_;
+  std::string run_dir_;
+  bool temporary_ = false;
+};
+
+}  // namespace muster::agent

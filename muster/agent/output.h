@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/agent/console.h"
+#include "muster/agent/job.h"
+#include "muster/agent/log_layout.h"
+#include "muster/agent/worker_env.h"
+
+namespace muster::agent {
+
+// What the report needs to know of a worker's stderr.
+struct StderrDigest {
+  std::string tail;  // its last bytes (16 KiB at most), from the start of a line
+  std::optional<TimePoint>
+      first_error_time;  // when the error it (seems to have) ended with began: the last traceback, abort message, …
+  std::string exception_line;  // "ValueError: bad batch", if a traceback was seen
+};
+
+// Descriptors for a child; -1 means: inherit the launcher's.
+struct WorkerStdio {
+  int stdin_fd = -1;
+  int stdout_fd = -1;
+  int stderr_fd = -1;
+  bool stdin_null = true;  // stdin_fd == -1 stands for /dev/null, not for ours
+};
+
+// Moves what the workers write to log files and console, line by line. A stream is pumped from its pipe (or pty, where
+// our own stream is a terminal) into its spool: the log file, or an unlinked temporary file made when the console
+// first falls behind. The console follows the spool at its own pace, so a slow reader delays no worker.
+class Output {
+ public:
+  Output(net::EventLoop& loop, Console& console, const JobSpec& job, const LogLayout& layout);
+  ~Output();
+
+  // Opens the streams of one worker of a round. The child's ends are valid until child_started().
+  Result<WorkerStdio> open(const RoundInfo& round, const Placement& placement);
+  void child_started(int local_rank);
+
+  // The worker is gone: reads what its pipes still hold and stops reading, even if somebody kept them open.
+  void drain(int local_rank);
+  StderrDigest digest(int local_rank) const;
+  // Path of its log file of that stream; empty if there is none.
+  std::string log_file(int local_rank, Stream stream) const;
+
+  // Everything spooled has been handed to the console.
+  bool caught_up() const;
+  void on_caught_up(std::function<void()> callback);
+  // Lines dropped so far because a spool was full, by cap or by disk.
+  uint64_t dropped_lines() const;
+
+  void window_resized();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::agent

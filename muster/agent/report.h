@@ -1,0 +1,75 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/agent/error_file.h"
+#include "muster/agent/job.h"
+#include "muster/agent/output.h"
+#include "muster/base/clock.h"
+#include "muster/process/exit_status.h"
+#include "muster/process/oom.h"
+
+namespace muster::agent {
+
+// All that is known of one worker of the last round when it is judged.
+struct WorkerOutcome {
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;
+  std::string host;
+  process::ExitStatus status;
+  TimePoint started;
+  TimePoint ended;
+  std::chrono::system_clock::time_point ended_at;  // the same instant, for people
+  std::optional<TimePoint> stop_requested;         // when we asked it to stop, if we did before it ended
+  StderrDigest output;
+  std::string stdout_log, stderr_log;
+  std::optional<ErrorFile> error_file;
+  std::string error_file_path;
+  process::OomVerdict oom = process::OomVerdict::kNo;
+};
+
+enum class Blame {
+  kNone,  // exit code 0
+  kRootCause,
+  kItself,   // failed on its own, later than the root cause
+  kPeer,     // fell because a peer was gone
+  kStopped,  // we ended it
+};
+
+struct Verdict {
+  size_t root = 0;            // index of the root cause
+  std::vector<Blame> blames;  // one a worker
+  std::string reason;         // why that one, in words: shown with --verbose and by the tests
+};
+
+// The root cause is the earliest error output or exit, not the first exit that arrived; a worker we stopped can be it
+// if its error came before. Words of a lost peer (connection reset, NCCL or gloo aborts) only demote. Pure.
+Verdict judge(const std::vector<WorkerOutcome>& workers);
+
+// Whether an error text is one that a lost peer causes.
+bool looks_like_peer_loss(std::string_view text);
+
+struct Report {
+  std::string kind;  // "worker-failed", "signalled", "muster-failed"
+  std::string entrypoint;
+  std::vector<std::string> command;  // of the root cause
+  std::string run_id;
+  int round = 0;
+  int restarts = 0;
+  int max_restarts = 0;
+  std::vector<WorkerOutcome> workers;
+  Verdict verdict;
+  int exit_code = 0;
+};
+
+// For people: the root cause with its last words, the others one line each. `colour` for a terminal.
+std::string render(const Report& report, bool colour);
+// torchrun's ChildFailedError text.
+std::string render_torchrun(const Report& report);
+std::string to_json(const Report& report);
+
+}  // namespace muster::agent

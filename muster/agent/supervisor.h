@@ -1,0 +1,18 @@
+#pragma once
+
+#include "muster/agent/job.h"
+
+namespace muster::agent {
+
+// Runs the job on this node to its end: rounds of workers, restarts, signals, the report. Call it in the agent process
+// (see warden.h). Blocks until nothing of the job is left; returns muster's exit code.
+int run_job(const JobSpec& job, int warden_pid, int warden_pidfd);
+
+// After a worker failed: start all again, or end? Pure.
+struct RestartDecision {
+  bool restart;
+  std::string reason;
+};
+RestartDecision decide_restart(int restarts_so_far, int max_restarts, bool stopping);
+
+}  // namespace muster::agent

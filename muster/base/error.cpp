@@ -1,0 +1,41 @@
+#include "muster/base/error.h"
+
+#include <execinfo.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace muster {
+
+std::string Error::text() const { return hint.empty() ? message : message + "; " + hint; }
+
+int exit_code(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::kUsage:
+      return 2;
+    case ErrorKind::kNotFound:
+      return 127;
+    case ErrorKind::kNotExecutable:
+      return 126;
+    case ErrorKind::kTimeout:
+    case ErrorKind::kPeer:
+    case ErrorKind::kSystem:
+      return 125;
+  }
+  return 125;
+}
+
+Error system_error(int errno_value, std::string what) {
+  return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno_value)), {}};
+}
+
+void panic(const char* file, int line, const char* what) {
+  std::fprintf(stderr, "muster: internal error at %s:%d: %s\n", file, line, what);
+  void* frames[64];
+  backtrace_symbols_fd(frames, backtrace(frames, 64), STDERR_FILENO);
+  std::abort();
+}
+
+}  // namespace muster

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+namespace muster {
+
+// Who is at fault decides the exit code and the words around the message.
+enum class ErrorKind {
+  kUsage,          // the user's input; nothing was started (exit code 2)
+  kNotFound,       // the program to run does not exist (127)
+  kNotExecutable,  // it exists and cannot be executed (126)
+  kTimeout,        // a deadline passed
+  kPeer,           // the other side closed, reset or broke the protocol
+  kSystem,         // a system call failed; the message names it and errno's text
+};
+
+// An expected failure: one sentence, and, where there is one, the way out.
+struct Error {
+  ErrorKind kind;
+  std::string message;
+  std::string hint;  // "use …", without a final full stop; may be empty
+
+  // "message; hint" as the command line prints it.
+  std::string text() const;
+};
+
+// Exit code of `muster` for an error that ends it.
+int exit_code(const Error& error);
+
+template <typename... Args>
+Error usage_error(fmt::format_string<Args...> format, Args&&... args) {
+  return {ErrorKind::kUsage, fmt::format(format, std::forward<Args>(args)...), {}};
+}
+
+// "<what>: <strerror(errno_value)>"
+Error system_error(int errno_value, std::string what);
+
+// A broken invariant: prints where and why with a backtrace, then aborts. Never reachable by user input.
+[[noreturn]] void panic(const char* file, int line, const char* what);
+
+}  // namespace muster
+
+#define MUSTER_CHECK(condition)                        \
+  do {                                                 \
+    if (!(condition)) [[unlikely]]                     \
+      ::muster::panic(__FILE__, __LINE__, #condition); \
+  } while (false)

@@ -1,0 +1,54 @@
+#include "muster/base/fd.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace muster {
+
+void Fd::reset(int fd) {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = fd;
+}
+
+Result<std::string> read_file(const std::string& path, size_t limit) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return system_error(errno, path);
+  std::string text;
+  char buffer[16384];
+  while (text.size() < limit) {
+    ssize_t n = ::read(fd.get(), buffer, std::min(sizeof buffer, limit - text.size()));
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return system_error(errno, path);
+    }
+    if (n == 0) break;
+    text.append(buffer, static_cast<size_t>(n));
+  }
+  return text;
+}
+
+Result<void> set_nonblocking(int fd, bool on) {
+  int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0) return system_error(errno, "fcntl(F_GETFL)");
+  flags = on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK;
+  if (::fcntl(fd, F_SETFL, flags) < 0) return system_error(errno, "fcntl(F_SETFL)");
+  return {};
+}
+
+Result<void> write_all(int fd, const void* data, size_t size) {
+  auto* next = static_cast<const char*>(data);
+  while (size > 0) {
+    ssize_t n = ::write(fd, next, size);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return system_error(errno, "write");
+    }
+    next += n;
+    size -= static_cast<size_t>(n);
+  }
+  return {};
+}
+
+}  // namespace muster

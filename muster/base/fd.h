@@ -1,0 +1,38 @@
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "muster/base/result.h"
+
+namespace muster {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept {
+    if (this != &other) reset(std::exchange(other.fd_, -1));
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release() { return std::exchange(fd_, -1); }
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+// Small file helpers. All descriptors are close-on-exec.
+Result<std::string> read_file(const std::string& path, size_t limit = 16 << 20);
+Result<void> set_nonblocking(int fd, bool on);
+
+// Writes everything, also after short writes and EINTR; the descriptor must be blocking.
+Result<void> write_all(int fd, const void* data, size_t size);
+
+}  // namespace muster

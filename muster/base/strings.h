@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+std::string_view trim(std::string_view text);
+// "a,b,," with ',' gives a, b, "", "". An empty text gives one empty part.
+std::vector<std::string_view> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// The whole text must be one decimal number in range; no blanks, no "+".
+std::optional<int64_t> parse_int(std::string_view text);
+
+// As a POSIX shell needs it to read the same word again.
+std::string shell_quote(std::string_view word);
+std::string shell_quote(const std::vector<std::string>& words);
+
+// Number of single-character edits that turn a into b; for "did you mean".
+size_t edit_distance(std::string_view a, std::string_view b);
+
+}  // namespace muster

@@ -1,0 +1,34 @@
+#include "muster/net/address.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::net {
+namespace {
+
+TEST(HostPort, Forms) {
+  EXPECT_EQ(*parse_host_port("n1"), (HostPort{"n1", {}}));
+  EXPECT_EQ(*parse_host_port("n1:29400"), (HostPort{"n1", 29400}));
+  EXPECT_EQ(*parse_host_port("[::1]"), (HostPort{"::1", {}}));
+  EXPECT_EQ(*parse_host_port("[::1]:0"), (HostPort{"::1", 0}));
+}
+
+TEST(HostPort, ErrorsSayWhatIsWrong) {
+  EXPECT_EQ(parse_host_port("n1:x").error().message, "'x' is no port in 'n1:x' (0 to 65535)");
+  EXPECT_EQ(parse_host_port("n1:65536").error().kind, ErrorKind::kUsage);
+  EXPECT_EQ(parse_host_port("::1").error().hint, "write an IPv6 address in brackets: [::1]:PORT");
+  for (const char* bad : {"", ":1", "[::1", "[::1]x", "[]:1"}) EXPECT_FALSE(parse_host_port(bad)) << bad;
+}
+
+TEST(Resolve, LiteralsNeedNoResolver) {
+  auto v4 = resolve("127.0.0.1", 5);
+  ASSERT_TRUE(v4);
+  EXPECT_EQ(v4->front().text(), "127.0.0.1:5");
+  EXPECT_TRUE(v4->front().is_loopback());
+  auto v6 = resolve("::1", 5);
+  ASSERT_TRUE(v6);
+  EXPECT_EQ(v6->front().text(), "[::1]:5");
+  EXPECT_TRUE(v6->front().is_loopback());
+}
+
+}  // namespace
+}  // namespace muster::net

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/result.h"
+
+namespace muster::process {
+
+// A subreaper adopts every orphan below it: whatever its descendants leave behind stays findable.
+Result<void> become_subreaper();
+
+// Every live process below this one, children first. From /proc/<pid>/task/*/children where the kernel has it, else
+// from the parents named in /proc/*/stat.
+std::vector<pid_t> descendants();
+
+// SIGKILLs everything below this process for which `wanted` (null: everything) and reaps it, again and again until
+// nothing is left or the deadline has passed; returns what was left. Processes that fork while being killed are
+// caught by stopping them first. Blocks until the deadline at most.
+// Never reaps a pid in `keep_zombies`: their exit status belongs to somebody else in this process.
+std::vector<pid_t> kill_descendants(Deadline deadline, const std::vector<pid_t>& keep_zombies = {},
+                                    const std::function<bool(pid_t)>& wanted = nullptr);
+
+// Whether a process belongs to a worker: it is in its session, or its environment carries `marker` ("NAME=value"),
+// which children inherit even through setsid() and double forks.
+bool belongs_to(pid_t pid, pid_t session, const std::string& marker);
+
+}  // namespace muster::process

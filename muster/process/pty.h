@@ -1,0 +1,19 @@
+#pragma once
+
+#include "muster/base/fd.h"
+#include "muster/base/result.h"
+
+namespace muster::process {
+
+// A pseudo-terminal whose output reaches the master unchanged (no \n -> \r\n), with the size of `like` if that is one.
+struct Pty {
+  Fd master;  // non-blocking
+  Fd slave;
+};
+Result<Pty> open_pty(int like);
+
+// Copies the window size; the processes on the other end get SIGWINCH from the kernel only if it is their controlling
+// terminal, so the caller signals them itself.
+void copy_window_size(int from, int to);
+
+}  // namespace muster::process
