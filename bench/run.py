@@ -18,6 +18,9 @@ from table import render, to_json, verdict  # noqa: E402
 # A name here is a module beside this file.
 BENCHMARKS = [
     "start",
+    "output",
+    "memory",
+    "restart",
 ]
 
 
