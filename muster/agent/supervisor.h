@@ -8,11 +8,4 @@ namespace muster::agent {
 // (see warden.h). Blocks until nothing of the job is left; returns muster's exit code.
 int run_job(const JobSpec& job, int warden_pid, int warden_pidfd);
 
-// After a worker failed: start all again, or end? Pure.
-struct RestartDecision {
-  bool restart;
-  std::string reason;
-};
-RestartDecision decide_restart(int restarts_so_far, int max_restarts, bool stopping);
-
 }  // namespace muster::agent

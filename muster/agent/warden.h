@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include "muster/base/result.h"
 
@@ -10,11 +11,23 @@ namespace muster::agent {
 // group and the exit code. The child becomes the *agent* in a session of its own, so every signal reaches it exactly
 // once, through the warden. Both are subreapers and watch each other:
 //   agent gone   -> its workers and their orphans fall to the warden, which SIGKILLs them and exits (125, said why);
-//   warden gone  -> the agent SIGKILLs everything below it and exits.
+//   warden gone  -> the agent SIGKILLs everything below it and exits (end_without_warden).
 // So SIGKILL of either leaves nothing of the job.
 //
+// Suspending (SIGTSTP): the agent stops its workers, then itself; when the warden sees that, it stops too, so that the
+// shell has its job back. SIGCONT goes the same way.
+//
+// Signals that were ignored or blocked when muster was started (nohup, a background job of sh) stay so.
+//
 // Returns only in the warden, with the exit code for main(); `agent` runs in the child with the warden's pid and its
-// return value is the agent's exit code.
+// return value is the agent's exit code. Call it before there are threads.
 int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent);
+
+// For the agent, when the warden's pidfd has become readable.
+[[noreturn]] void end_without_warden();
+
+// What the warden passes on, and the agent therefore takes through its SignalQueue: every signal that can be caught
+// and is not the process's own business (faults, SIGCHLD, SIGPIPE), unless this process ignores it.
+std::vector<int> forwarded_signals();
 
 }  // namespace muster::agent

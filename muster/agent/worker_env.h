@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/agent/job.h"
+#include "muster/base/result.h"
 
 namespace muster::agent {
 
@@ -26,18 +27,32 @@ struct RoundInfo {
   std::string master_addr;
   uint16_t master_port = 0;
   std::string error_file;  // of this worker; empty when logs go to /dev/null
+  std::string timer_file;  // of torch's file timers; empty: none asked for
+  std::string job;         // no other job, anywhere, has this id
+  std::string host;
 };
 
 // The launcher's environment overlaid with torchrun's contract and MUSTER_*. Pure.
 process::Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement);
 
+// "MUSTER_WORKER=<job>.<round>.<rank>": in the environment of one worker and of whatever it starts, and in no other.
+std::string worker_marker(const RoundInfo& round, int rank);
+
+// What of the job does not fit together for its workers' environment, e.g. fewer visible devices than workers.
+Result<void> check_environment(const JobSpec& job);
+
 // A variable muster sets for workers or reads itself: the one place where they are declared. `muster env` lists it.
 struct Variable {
   std::string_view name;
-  std::string_view set_by;  // "muster, for workers", "you, for muster"
+  std::string_view set_by;  // kSetByMuster or kSetByYou
   std::string_view meaning;
 };
+inline constexpr std::string_view kSetByMuster = "muster, for workers";
+inline constexpr std::string_view kSetByYou = "you, for muster";
 const std::vector<Variable>& declared_variables();
+
+// The value of a variable, or null.
+const std::string* find_variable(const process::Environment& environment, std::string_view name);
 
 // string.Template's safe_substitute with the one name local_rank.
 std::string substitute_local_rank(std::string_view text, int local_rank);

@@ -1,0 +1,176 @@
+#include "muster/agent/warden.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+
+#include "muster/base/log.h"
+#include "muster/process/descendants.h"
+#include "muster/process/signals.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kMusterFailed = 125;
+// "Within one second": with some room for the scheduler of a busy machine.
+constexpr auto kCleanUpTime = std::chrono::milliseconds(900);
+
+Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
+
+void send_signal(const Fd& process, int signal) { ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0); }
+
+bool ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+bool is_passed_on(int signal) {
+  switch (signal) {
+    case SIGKILL:
+    case SIGSTOP:  // cannot be caught
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGABRT:  // faults of our own
+    case SIGCHLD:
+    case SIGPIPE:
+    case SIGURG:
+    case SIGTTIN:
+    case SIGTTOU:  // between this process and the kernel
+      return false;
+    default:
+      return signal <= SIGSYS || signal >= SIGRTMIN;  // those between belong to libc
+  }
+}
+
+// Orphans of an agent that is gone have become children of ours.
+bool anything_left() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+// The part of the warden that lives as long as the agent.
+class Warden {
+ public:
+  Warden(pid_t agent, process::SignalQueue signals)
+      : agent_(agent), agent_fd_(open_pidfd(agent)), signals_(std::move(signals)) {}
+
+  // Until the agent has ended; returns muster's exit code.
+  int watch() {
+    while (true) {
+      pollfd ready[] = {{agent_fd_.get(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
+      // No deadline: a job takes as long as it takes, and each way in which it can end wakes us.
+      if (::poll(ready, 2, -1) < 0) continue;
+      while (auto received = signals_.next()) take(received->signal);
+      if (ready[0].revents != 0) return finish();
+    }
+  }
+
+ private:
+  void take(int signal) {
+    if (signal == SIGCHLD) {
+      if (suspending_ && agent_has_stopped()) stop_this_process();
+      return;
+    }
+    if (signal == SIGTSTP) suspending_ = true;
+    if (signal == SIGCONT) suspending_ = false;
+    send_signal(agent_fd_, signal);
+  }
+
+  bool agent_has_stopped() const {
+    siginfo_t info{};
+    return ::waitid(P_PID, static_cast<id_t>(agent_), &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == agent_;
+  }
+
+  void stop_this_process() {
+    suspending_ = false;
+    ::raise(SIGSTOP);
+  }
+
+  int finish() const {
+    siginfo_t info{};
+    if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
+    size_t left = anything_left() ? process::kill_descendants(Deadline::in(kCleanUpTime)).size() : 0;
+    if (info.si_code == CLD_EXITED) return info.si_status;
+    Log log = Log::to_stderr();
+    log.error("the agent (pid {}) was killed by {}; its workers were ended", agent_,
+              process::signal_name(info.si_status));
+    if (left > 0) log.error("{} of its processes could not be ended in time", left);
+    return kMusterFailed;
+  }
+
+  pid_t agent_;
+  Fd agent_fd_;
+  process::SignalQueue signals_;
+  bool suspending_ = false;
+};
+
+// What the warden takes: what it passes on less what was blocked when muster was started, and SIGCHLD.
+std::vector<int> signals_to_take() {
+  sigset_t blocked;
+  ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
+  std::vector<int> signals = forwarded_signals();
+  std::erase_if(signals, [&](int signal) { return ::sigismember(&blocked, signal) == 1; });
+  signals.push_back(SIGCHLD);
+  return signals;
+}
+
+[[noreturn]] void become_agent(const std::function<int(int, int)>& agent, pid_t warden, const Fd& warden_fd) {
+  ::setsid();
+  // A stopped agent would not notice that the warden is gone.
+  ::prctl(PR_SET_PDEATHSIG, SIGCONT);
+  if (::getppid() != warden || !process::become_subreaper()) ::_exit(kMusterFailed);
+  int code = agent(warden, warden_fd.get());
+  ::fflush(nullptr);
+  ::_exit(code);
+}
+
+int give_up(const Error& error) {
+  Log::to_stderr().error("{}", error.text());
+  return kMusterFailed;
+}
+
+}  // namespace
+
+std::vector<int> forwarded_signals() {
+  std::vector<int> signals;
+  for (int signal = 1; signal <= SIGRTMAX; ++signal)
+    if (is_passed_on(signal) && !ignored(signal)) signals.push_back(signal);
+  return signals;
+}
+
+int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent) {
+  // A reader that has gone is an error code for whoever writes, in both processes.
+  ::signal(SIGPIPE, SIG_IGN);
+  // Whoever started us may ignore SIGCHLD, and then nobody's exit status would be kept.
+  ::signal(SIGCHLD, SIG_DFL);
+  if (auto subreaper = process::become_subreaper(); !subreaper) return give_up(subreaper.error());
+  auto signals = process::SignalQueue::open(signals_to_take());
+  if (!signals) return give_up(signals.error());
+  pid_t self = ::getpid();
+  Fd self_fd = open_pidfd(self);  // opened before the fork: it can only mean this process
+  if (!self_fd) return give_up(system_error(errno, "pidfd_open (muster needs Linux 5.3)"));
+
+  ::fflush(nullptr);
+  pid_t child = ::fork();
+  if (child < 0) return give_up(system_error(errno, "fork"));
+  if (child == 0) become_agent(agent, self, self_fd);
+  return Warden(child, *std::move(signals)).watch();
+}
+
+void end_without_warden() {
+  process::kill_descendants(Deadline::in(kCleanUpTime));
+  ::_exit(kMusterFailed);
+}
+
+}  // namespace muster::agent

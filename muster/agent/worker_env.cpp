@@ -1,0 +1,176 @@
+#include "muster/agent/worker_env.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "muster/base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+// Collects what is set for one worker and lays it over the launcher's environment in one pass.
+class Overlay {
+ public:
+  void set(std::string_view name, std::string value) { entries_.emplace_back(name, std::move(value)); }
+  void set(std::string_view name, int value) { set(name, std::to_string(value)); }
+
+  process::Environment over(const process::Environment& base) && {
+    process::Environment merged;
+    merged.reserve(base.size() + entries_.size());
+    for (const auto& entry : base)
+      if (find_variable(entries_, entry.first) == nullptr) merged.push_back(entry);
+    std::move(entries_.begin(), entries_.end(), std::back_inserter(merged));
+    return merged;
+  }
+
+ private:
+  process::Environment entries_;
+};
+
+// The variable was renamed in torch 2.2; a version that nobody knows is taken for a current one.
+std::string_view nccl_error_handling_name(std::string_view torch_version) {
+  int major = 0;
+  int minor = 0;
+  const char* end = torch_version.data() + torch_version.size();
+  auto [dot, error] = std::from_chars(torch_version.data(), end, major);
+  if (error != std::errc() || dot == end) return "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+  std::from_chars(dot + 1, end, minor);
+  bool old = major < 2 || (major == 2 && minor <= 1);
+  return old ? "NCCL_ASYNC_ERROR_HANDLING" : "TORCH_NCCL_ASYNC_ERROR_HANDLING";
+}
+
+void set_ranks(Overlay& overlay, const JobSpec& job, const Placement& placement) {
+  overlay.set("RANK", placement.rank);
+  overlay.set("LOCAL_RANK", job.virtual_local_rank ? 0 : placement.local_rank);
+  overlay.set("GROUP_RANK", placement.group_rank);
+  overlay.set("GROUP_WORLD_SIZE", placement.group_world_size);
+  overlay.set("LOCAL_WORLD_SIZE", placement.local_world_size);
+  overlay.set("WORLD_SIZE", placement.world_size);
+  overlay.set("ROLE_NAME", job.role);
+  overlay.set("ROLE_RANK", placement.role_rank);
+  overlay.set("ROLE_WORLD_SIZE", placement.role_world_size);
+}
+
+void set_torchelastic(Overlay& overlay, const JobSpec& job, const RoundInfo& round) {
+  overlay.set("MASTER_ADDR", round.master_addr);
+  overlay.set("MASTER_PORT", round.master_port);
+  overlay.set("TORCHELASTIC_RESTART_COUNT", round.restart_count);
+  overlay.set("TORCHELASTIC_MAX_RESTARTS", job.max_restarts);
+  overlay.set("TORCHELASTIC_RUN_ID", job.run_id);
+  overlay.set("TORCHELASTIC_USE_AGENT_STORE", job.store_host == StoreHost::kAgent ? "True" : "False");
+  overlay.set("TORCHELASTIC_ERROR_FILE", round.error_file);
+  if (!job.signals_text.empty()) overlay.set("TORCHELASTIC_SIGNALS_TO_HANDLE", job.signals_text);
+  if (!round.timer_file.empty()) overlay.set("TORCHELASTIC_TIMER_FILE", round.timer_file);
+  std::string_view nccl = nccl_error_handling_name(job.torch_version);
+  if (find_variable(job.environment, nccl) == nullptr) overlay.set(nccl, "1");
+}
+
+// The worker sees one device and calls it number 0.
+void set_virtual_device(Overlay& overlay, const JobSpec& job, int local_rank) {
+  const std::string* given = find_variable(job.environment, "CUDA_VISIBLE_DEVICES");
+  if (given == nullptr) {
+    overlay.set("CUDA_VISIBLE_DEVICES", local_rank);
+    return;
+  }
+  std::vector<std::string_view> devices = split(*given, ',');
+  auto index = static_cast<size_t>(local_rank);
+  overlay.set("CUDA_VISIBLE_DEVICES", std::string(index < devices.size() ? trim(devices[index]) : ""));
+}
+
+std::string worker_id(const RoundInfo& round, int rank) {
+  return fmt::format("{}.{}.{}", round.job, round.round, rank);
+}
+
+void set_muster(Overlay& overlay, const JobSpec& job, const RoundInfo& round, const Placement& placement) {
+  overlay.set("MUSTER_VERSION", MUSTER_VERSION_TEXT);
+  overlay.set("MUSTER_JOB", round.job);
+  overlay.set("MUSTER_WORKER", worker_id(round, placement.rank));
+  overlay.set("MUSTER_ROUND", round.round);
+  overlay.set("MUSTER_HOST", round.host);
+  if (find_variable(job.environment, "MUSTER_ATTEMPT") == nullptr) overlay.set("MUSTER_ATTEMPT", 0);
+}
+
+bool starts_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9'); }
+
+// Length of the identifier at the start of `text`; 0 for none.
+size_t name_length(std::string_view text) {
+  if (text.empty() || !starts_name(text[0])) return 0;
+  auto end = std::find_if_not(text.begin(), text.end(), continues_name);
+  return static_cast<size_t>(end - text.begin());
+}
+
+}  // namespace
+
+const std::string* find_variable(const process::Environment& environment, std::string_view name) {
+  auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
+  return found == environment.end() ? nullptr : &found->second;
+}
+
+process::Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement) {
+  Overlay overlay;
+  set_ranks(overlay, job, placement);
+  set_torchelastic(overlay, job, round);
+  if (job.virtual_local_rank) set_virtual_device(overlay, job, placement.local_rank);
+  set_muster(overlay, job, round, placement);
+  return std::move(overlay).over(job.environment);
+}
+
+std::string worker_marker(const RoundInfo& round, int rank) { return "MUSTER_WORKER=" + worker_id(round, rank); }
+
+Result<void> check_environment(const JobSpec& job) {
+  const std::string* devices = find_variable(job.environment, "CUDA_VISIBLE_DEVICES");
+  if (!job.virtual_local_rank || devices == nullptr) return {};
+  size_t count = split(*devices, ',').size();
+  if (count >= static_cast<size_t>(job.workers)) return {};
+  return Error{ErrorKind::kUsage,
+               fmt::format("--virtual-local-rank needs a device for each of the {} workers, CUDA_VISIBLE_DEVICES={} "
+                           "names {}",
+                           job.workers, *devices, count),
+               fmt::format("use --nproc-per-node {}", count)};
+}
+
+std::string substitute_local_rank(std::string_view text, int local_rank) {
+  constexpr std::string_view kName = "local_rank";
+  std::string result;
+  while (!text.empty()) {
+    size_t dollar = std::min(text.find('$'), text.size());
+    result.append(text.substr(0, dollar));
+    text.remove_prefix(dollar);
+    if (text.empty()) break;
+    if (text.starts_with("$$")) {
+      result += '$';
+      text.remove_prefix(2);
+      continue;
+    }
+    bool braced = text.starts_with("${");
+    std::string_view rest = text.substr(braced ? 2 : 1);
+    std::string_view name = rest.substr(0, name_length(rest));
+    bool closed = !braced || (name.size() < rest.size() && rest[name.size()] == '}');
+    if (name == kName && closed) {
+      result += std::to_string(local_rank);
+      text.remove_prefix(1 + name.size() + (braced ? 2 : 0));
+    } else {
+      result += '$';
+      text.remove_prefix(1);
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> worker_argv(const Command& command, int local_rank) {
+  std::vector<std::string> argv;
+  argv.reserve(command.argv.size() + 1);
+  for (size_t i = 0; i < command.argv.size(); ++i) {
+    const std::string& word = command.argv[i];
+    argv.push_back(i < command.template_from ? word : substitute_local_rank(word, local_rank));
+  }
+  if (command.local_rank_position) {
+    size_t position = std::min(*command.local_rank_position, argv.size());
+    argv.insert(argv.begin() + static_cast<ptrdiff_t>(position),
+                fmt::format("{}={}", command.local_rank_flag, local_rank));
+  }
+  return argv;
+}
+
+}  // namespace muster::agent
