@@ -75,10 +75,12 @@ class [[nodiscard]] Result<void> {
 // MUSTER_TRY(auto x, call()); returns the error of call() from this function, or declares x.
 #define MUSTER_TRY(declaration, expression) \
   MUSTER_TRY_(MUSTER_CONCAT(muster_result_, __LINE__), declaration, expression)
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration cannot stand in parentheses
 #define MUSTER_TRY_(result, declaration, expression) \
   auto result = (expression);                        \
   if (!result) return std::move(result).error();     \
   declaration = *std::move(result)
+// NOLINTEND(bugprone-macro-parentheses)
 
 // The same for Result<void>.
 #define MUSTER_TRY_VOID(expression)                                                      \

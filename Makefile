@@ -1,0 +1,92 @@
+# The front door: `make help` lists what there is. Everything is built by CMake presets; this only names the steps.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+DESTDIR ?=
+SECONDS_EACH ?= 30
+MUSTER := build/release/bin/muster
+
+.DEFAULT_GOAL := build
+.PHONY: help build all demo test unit bench fuzz lint format install uninstall setup release dev tsan clean
+
+help:  ## this list
+	@echo 'make            the program: $(MUSTER)'
+	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
+	@echo
+	@echo 'Variables: JOBS=$(JOBS)  PREFIX=$(PREFIX)  DESTDIR=  TORCHRUN=1 (install a torchrun symlink too)'
+	@echo '           SECONDS_EACH=$(SECONDS_EACH) (make fuzz)  MUSTER_VENV=DIR (use this virtual environment, not .venv)'
+
+build: build/release/build.ninja
+	@cmake --build --preset release -j $(JOBS) --target muster
+
+all: release  ## the program, the unit tests and the benchmarks
+
+demo:  ## install what is missing, build, train a small model, see a failure explained
+	@tools/setup build demo
+	@$(MAKE) --no-print-directory build
+	@tools/demo
+
+test:  ## install what is missing, build, run every test
+	@tools/setup build test
+	@$(MAKE) --no-print-directory release
+	@tools/test
+
+unit: release  ## the unit tests alone
+	@tools/test --unit
+
+bench:  ## install what is missing, measure against torchrun, mpirun and torch's store
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory release
+	@bench/run
+
+fuzz:  ## each fuzzer over its corpus and for SECONDS_EACH
+	@tools/setup build fuzz
+	@cmake --preset fuzz >/dev/null
+	@cmake --build --preset fuzz -j $(JOBS)
+	@tools/fuzz --seconds $(SECONDS_EACH)
+
+lint:  ## clang-format, clang-tidy, the documents
+	@tools/setup build lint
+	@$(MAKE) --no-print-directory build/release/build.ninja
+	@tools/lint
+
+format:  ## rewrite the sources with clang-format
+	@git ls-files --cached --others --exclude-standard 'muster/*.cpp' 'muster/*.h' | xargs clang-format-14 -i
+
+install: build  ## program, man page and completions under $(DESTDIR)$(PREFIX)
+	install -D -m 755 $(MUSTER) '$(DESTDIR)$(PREFIX)/bin/muster'
+	$(if $(TORCHRUN),ln -sf muster '$(DESTDIR)$(PREFIX)/bin/torchrun')
+	$(MUSTER) man >build/release/muster.1
+	install -D -m 644 build/release/muster.1 '$(DESTDIR)$(PREFIX)/share/man/man1/muster.1'
+	$(MUSTER) completion bash >build/release/completion.bash
+	install -D -m 644 build/release/completion.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster'
+	$(MUSTER) completion zsh >build/release/completion.zsh
+	install -D -m 644 build/release/completion.zsh '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster'
+	$(MUSTER) completion fish >build/release/completion.fish
+	install -D -m 644 build/release/completion.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish'
+
+uninstall:  ## what install put there
+	rm -f '$(DESTDIR)$(PREFIX)/bin/muster' '$(DESTDIR)$(PREFIX)/share/man/man1/muster.1' \
+	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster' \
+	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster' \
+	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish'
+	if [ "$$(readlink '$(DESTDIR)$(PREFIX)/bin/torchrun')" = muster ]; then rm '$(DESTDIR)$(PREFIX)/bin/torchrun'; fi
+
+setup:  ## install what building, demo and tests need (and a virtual environment for the tests)
+	@tools/setup
+
+release: build/release/build.ninja  ## everything, optimised
+	@cmake --build --preset release -j $(JOBS)
+
+dev: build/dev/build.ninja  ## everything, with AddressSanitizer and UndefinedBehaviorSanitizer
+	@cmake --build --preset dev -j $(JOBS)
+
+tsan: build/tsan/build.ninja  ## everything, with ThreadSanitizer
+	@cmake --build --preset tsan -j $(JOBS)
+
+build/%/build.ninja: CMakePresets.json
+	@command -v cmake ninja >/dev/null || { echo 'cmake and ninja are not installed: run make setup' >&2; exit 1; }
+	@cmake --preset $*
+
+clean:  ## all that was built
+	rm -rf build
