@@ -32,7 +32,8 @@ def verdict(rows: list[Row]) -> str:
     met = sum(r.met is True for r in goals)
     missed = sum(r.met is False for r in goals)
     notes = dict.fromkeys(f"{r.contest}, {r.subject}: {r.note}" for r in rows if r.note)
-    return "\n".join([*notes, f"{len(goals)} goals: {met} met, {missed} missed, {len(goals) - met - missed} not judged"])
+    noun = "goal" if len(goals) == 1 else "goals"
+    return "\n".join([*notes, f"{len(goals)} {noun}: {met} met, {missed} missed, {len(goals) - met - missed} not judged"])
 
 
 def to_json(rows: list[Row], facts: dict[str, str]) -> dict:
