@@ -37,7 +37,7 @@ unit: release  ## the unit tests alone
 bench:  ## install what is missing, measure against torchrun, mpirun and torch's store
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory release
-	@bench/run
+	@bench/run.py --json build/bench/results.json
 
 fuzz:  ## each fuzzer over its corpus and for SECONDS_EACH
 	@tools/setup build fuzz

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Measures muster beside its peers and prints one table. Exit code 1 when a goal was missed or could not be judged."""
 
 from __future__ import annotations
