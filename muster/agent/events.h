@@ -10,25 +10,35 @@
 namespace muster::agent {
 
 // What happened, as JSON lines: torchrun's event objects on stderr (--event-log-handler console) and into a file
-// (--events FILE).
+// (--events FILE). Call in torchrun's order: rendezvous, ranks_assigned and worker_started for each round; at the end
+// worker_ended for each worker of the last round, then agent_ended. After a signal there is no worker_ended.
 class Events {
  public:
+  // Opens the file (emptied) at once: kUsage when it cannot be written.
   static Result<Events> open(const JobSpec& job, Console& console);
 
-  void rendezvous(Duration took);
-  void ranks_assigned(Duration took);
+  void rendezvous(Duration took, int restart_count);
+  void ranks_assigned(Duration took, int restart_count);
   void worker_started(const Placement& placement, int pid, int restart_count);
-  // raw_error: the error file's text, empty for none.
+  // raw_error: the error file's text, empty for none. A worker that ended well in a job that failed is TERMINATED.
   void worker_ended(const Placement& placement, int pid, process::ExitStatus status, const std::string& raw_error,
-                    int restart_count);
-  void agent_ended(bool exception, int restart_count);
+                    int restart_count, bool job_failed);
+  // `exception`: why the agent itself failed; empty when it did not, whatever became of the workers.
+  void agent_ended(const std::string& exception, int restart_count);
 
  private:
+  struct Event;
   Events() = default;
+  bool enabled() const { return on_console_ || file_; }
+  void record(const Event& event);
+
   const JobSpec* job_ = nullptr;
   Console* console_ = nullptr;
+  bool on_console_ = false;
   Fd file_;
   TimePoint started_;
+  std::string hostname_;
+  bool ranks_known_ = false;  // torchrun's agent does not know its own rank in the first rendezvous' events
 };
 
 }  // namespace muster::agent

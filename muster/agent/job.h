@@ -66,6 +66,7 @@ struct JobSpec {
   int workers = 1;
   std::string role = "default";
   std::string run_id = "none";
+  std::string rdzv_backend = "c10d";  // as events name it: "c10d" or "static"
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
   std::vector<int> signals_to_handle;

@@ -42,34 +42,48 @@ enum class Blame {
 
 struct Verdict {
   size_t root = 0;            // index of the root cause
-  std::vector<Blame> blames;  // one a worker
+  std::vector<Blame> blames;  // one a worker; none is kRootCause when no worker failed by itself
   std::string reason;         // why that one, in words: shown with --verbose and by the tests
+
+  // False when everybody ended well or was stopped by us: then `root` is only the first that did not end well.
+  bool has_root_cause() const;
 };
 
 // The root cause is the earliest error output or exit, not the first exit that arrived; a worker we stopped can be it
-// if its error came before. Words of a lost peer (connection reset, NCCL or gloo aborts) only demote. Pure.
+// if its error came before. Words of a lost peer (connection reset, NCCL or gloo aborts) only demote. An old error
+// (a minute before the end) counts only when nothing newer explains the failure: it was probably handled. Pure.
 Verdict judge(const std::vector<WorkerOutcome>& workers);
+
+// The job's exit code by its root cause: its own code, 128 + n for a signal; 1 when it had failed already and only its
+// end was ours.
+int job_exit_code(const WorkerOutcome& root);
 
 // Whether an error text is one that a lost peer causes.
 bool looks_like_peer_loss(std::string_view text);
 
+// Why the job ended as it did.
 struct Report {
-  std::string kind;  // "worker-failed", "signalled", "muster-failed"
+  std::string kind;     // "worker-failed", "signalled", "muster-failed"
+  int signal = 0;       // signalled: the one that we were sent
+  std::string message;  // muster-failed: what failed, in a sentence
   std::string entrypoint;
   std::vector<std::string> command;  // of the root cause
   std::string run_id;
   int round = 0;
-  int restarts = 0;
+  int restarts = 0;  // used so far
   int max_restarts = 0;
   std::vector<WorkerOutcome> workers;
   Verdict verdict;
   int exit_code = 0;
 };
 
-// For people: the root cause with its last words, the others one line each. `colour` for a terminal.
+// For people: the root cause with its last words, the others one line each. `colour` for a terminal. All of them end
+// with a newline and are valid UTF-8 without control characters, whatever the workers wrote.
 std::string render(const Report& report, bool colour);
-// torchrun's ChildFailedError text.
+// torchrun's ChildFailedError: the last line of its traceback and the box. Bytes of the error file are shown as they
+// are, as there.
 std::string render_torchrun(const Report& report);
+// The schema is written down in report_json.cpp.
 std::string to_json(const Report& report);
 
 }  // namespace muster::agent

@@ -1,0 +1,148 @@
+#include "muster/agent/events.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "muster/agent/python_json.h"
+#include "muster/net/address.h"
+
+namespace muster::agent {
+namespace {
+
+// What torchrun's agent says of a failure that left no error file. (There the traits may show on a signal's death as
+// well: it shares one object among all failures.)
+constexpr std::string_view kSilentExit =
+    R"({"message": "<NONE>", "errorTraits": {"category": "system_terminated_error", "retryability": "False"}})";
+constexpr std::string_view kSilentSignal = R"({"message": "<NONE>"})";
+
+std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Python re-encodes the file; one that is no JSON is shown as it is.
+std::string raw_error_text(const std::string& file) {
+  auto json = parse_python_json(file);
+  return json ? python_json(*json) : file;
+}
+
+// O_NONBLOCK for the open alone: a FIFO nobody reads is an error, not a hang.
+Result<Fd> open_for_lines(const std::string& path) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  if (!fd) {
+    Error error = system_error(errno, fmt::format("--events {} cannot be written", path));
+    return Error{ErrorKind::kUsage, std::move(error.message), "give a file in a directory you may write to"};
+  }
+  MUSTER_TRY_VOID(set_nonblocking(fd.get(), false));
+  return fd;
+}
+
+}  // namespace
+
+struct Events::Event {
+  std::string_view state;
+  int restart_count = 0;
+  std::optional<Duration> took = {};
+  const Placement* worker = nullptr;
+  int pid = 0;
+  std::optional<process::ExitStatus> failure = {};
+  std::optional<std::string> raw_error = {};
+  std::optional<Duration> total_run_time = {};
+};
+
+Result<Events> Events::open(const JobSpec& job, Console& console) {
+  Events events;
+  events.job_ = &job;
+  events.console_ = &console;
+  events.on_console_ = job.events_on_console;
+  events.started_ = Clock::now();
+  if (!job.events_file.empty()) {
+    MUSTER_TRY(events.file_, open_for_lines(job.events_file));
+  }
+  // Asked only when somebody wants to know: the resolver may take its time.
+  if (events.enabled()) events.hostname_ = net::fully_qualified_hostname();
+  return events;
+}
+
+void Events::record(const Event& event) {
+  const Placement* worker = event.worker;
+  auto known = [&](int value) { return ranks_known_ ? Json(value) : Json(); };
+  // One node: its group is itself.
+  Json inner = {{"group_world_size", known(worker != nullptr ? worker->group_world_size : 1)},
+                {"entry_point", base_name(job_->command.program)}};
+  if (worker != nullptr) {
+    inner["local_rank"] = Json::array({worker->local_rank});
+    inner["role_rank"] = Json::array({worker->role_rank});
+    inner["role_world_size"] = Json::array({worker->role_world_size});
+    inner["exit_code"] = Json::array({event.failure ? Json(event.failure->popen_code()) : Json()});
+    inner["worker_pid"] = Json::array({event.failure ? Json(event.pid) : Json()});
+  }
+  using Milliseconds = std::chrono::duration<double, std::milli>;
+  auto run_time = std::chrono::duration_cast<std::chrono::seconds>(event.total_run_time.value_or(Duration::zero()));
+  Json metadata = {{"run_id", job_->run_id},
+                   {"global_rank", worker != nullptr ? Json(worker->rank) : Json()},
+                   {"group_rank", known(worker != nullptr ? worker->group_rank : 0)},
+                   {"worker_id", worker != nullptr ? Json(std::to_string(event.pid)) : Json()},
+                   {"role", job_->role},
+                   {"hostname", hostname_},
+                   {"state", event.state},
+                   {"total_run_time", run_time.count()},
+                   {"rdzv_backend", job_->rdzv_backend},
+                   {"raw_error", event.raw_error ? Json(*event.raw_error) : Json()},
+                   {"metadata", python_json(inner)},
+                   {"agent_restarts", event.restart_count},
+                   {"duration_ms", event.took ? Json(Milliseconds(*event.took).count()) : Json()}};
+  // torchrun leaves the time at 0; a log without times helps nobody.
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  int64_t timestamp = job_->flavor == Flavor::kMuster ? std::chrono::floor<std::chrono::milliseconds>(now).count() : 0;
+  Json json = {{"name", fmt::format("torchelastic.worker.status.{}", event.state)},
+               {"source", worker != nullptr ? "WORKER" : "AGENT"},
+               {"timestamp", timestamp},
+               {"metadata", metadata}};
+  std::string line = python_json(json) + "\n";
+  if (on_console_) console_->write(Stream::kStderr, line);
+  if (!file_) return;
+  // One write a line, so that readers never see half of one.
+  if (auto written = write_all(file_.get(), line.data(), line.size()); !written) {
+    console_->log().warn("--events {}: {}; no more events are written", job_->events_file, written.error().message);
+    file_.reset();
+  }
+}
+
+void Events::rendezvous(Duration took, int restart_count) {
+  if (enabled()) record({.state = "RENDEZVOUS", .restart_count = restart_count, .took = took});
+}
+
+void Events::ranks_assigned(Duration took, int restart_count) {
+  if (enabled()) record({.state = "ASSIGN_WORKER_RANKS", .restart_count = restart_count, .took = took});
+  ranks_known_ = true;
+}
+
+void Events::worker_started(const Placement& placement, int pid, int restart_count) {
+  if (enabled()) record({.state = "START", .restart_count = restart_count, .worker = &placement, .pid = pid});
+}
+
+void Events::worker_ended(const Placement& placement, int pid, process::ExitStatus status, const std::string& raw_error,
+                          int restart_count, bool job_failed) {
+  if (!enabled()) return;
+  Event event{.state = job_failed ? "TERMINATED" : "SUCCEEDED",
+              .restart_count = restart_count,
+              .worker = &placement,
+              .pid = pid,
+              .total_run_time = Clock::now() - started_};
+  if (!status.success()) {
+    event.state = "FAILED";
+    event.failure = status;
+    event.raw_error =
+        !raw_error.empty() ? raw_error_text(raw_error) : std::string(status.signal != 0 ? kSilentSignal : kSilentExit);
+  }
+  record(event);
+}
+
+void Events::agent_ended(const std::string& exception, int restart_count) {
+  if (!enabled()) return;
+  Event event{.state = exception.empty() ? "SUCCEEDED" : "FAILED", .restart_count = restart_count};
+  if (!exception.empty()) event.raw_error = exception;
+  event.total_run_time = Clock::now() - started_;
+  record(event);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,141 @@
+#include "muster/agent/last_words.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+#include "muster/base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr std::string_view kTraceback = "Traceback (most recent call last):";
+constexpr std::array<std::string_view, 2> kChained = {
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+};
+// Lines of a message that are searched for a lost peer's words.
+constexpr size_t kMessageLines = 12;
+
+// As they are shown; compared without regard to case.
+constexpr auto kPeerLoss = std::to_array<std::string_view>({
+    // sockets, gloo
+    "Connection closed by peer",
+    "Connection reset by peer",
+    "Connection closed by remote peer",
+    "Connection reset by remote peer",
+    "Connection refused",
+    "Broken pipe",
+    "connectFullMesh",
+    "Application timeout caused pair closure",
+    "operation to complete timed out",
+    "ms for recv operation to complete",
+    "ms for send operation to complete",
+    // NCCL
+    "remote process exited or there was a network error",
+    "ncclRemoteError",
+    "NCCL communicator was aborted",
+    "Watchdog caught collective operation timeout",
+    "transport retry count exceeded",
+    // TCPStore
+    "Did the remote server shutdown or crash",
+    "Connection was likely closed",
+    "failed to recv, got 0 bytes",
+    "DistNetworkError",
+    // MPI
+    "MPI_ERR_PROC_FAILED",
+    "MPI_ABORT was invoked",
+    "lost communication with",
+    "PMIX_ERR_LOST_CONNECTION",
+});
+
+// "[rank12]: text" -> "text"
+std::string_view without_rank(std::string_view line) {
+  constexpr std::string_view kPrefix = "[rank";
+  if (!line.starts_with(kPrefix)) return line;
+  size_t end = line.find_first_not_of("0123456789", kPrefix.size());
+  if (end == kPrefix.size() || end == std::string_view::npos || !line.substr(end).starts_with("]:")) return line;
+  line.remove_prefix(end + 2);
+  if (line.starts_with(' ')) line.remove_prefix(1);
+  return line;
+}
+
+// "[W1115 10:04:50.509 file.cpp:12] …", "[E ProcessGroup…": a log line, no part of an exception's message.
+bool is_log_line(std::string_view line) {
+  return line.size() > 2 && line[0] == '[' && std::string_view("IWEF").find(line[1]) != std::string_view::npos &&
+         (line[2] == ' ' || std::isdigit(static_cast<unsigned char>(line[2])) != 0);
+}
+
+bool is_chain_line(std::string_view line) {
+  return std::find(kChained.begin(), kChained.end(), trim(line)) != kChained.end();
+}
+
+using Lines = std::vector<std::string_view>;
+
+// The line of the exception that follows the frames of the traceback at `header`: the first that is not indented.
+size_t exception_of(const Lines& lines, size_t header) {
+  size_t i = header + 1;
+  while (i < lines.size() && (lines[i].empty() || lines[i][0] == ' ' || lines[i][0] == '\t')) ++i;
+  return i;
+}
+
+// Where the chain that ends with the traceback at `header` begins.
+size_t chain_start(const Lines& lines, size_t header) {
+  for (size_t i = header; i-- > 0;) {
+    if (trim(lines[i]).empty()) continue;
+    if (!is_chain_line(lines[i])) return header;
+    size_t previous = i;
+    while (previous-- > 0)
+      if (lines[previous] == kTraceback) break;
+    if (previous >= i) return header;  // cut off: the text begins after it
+    header = i = previous;
+  }
+  return header;
+}
+
+std::string message_at(const Lines& lines, size_t begin) {
+  std::string text(lines[begin]);
+  for (size_t i = begin + 1; i < lines.size() && i < begin + kMessageLines; ++i) {
+    if (is_log_line(lines[i]) || is_chain_line(lines[i]) || lines[i] == kTraceback) break;
+    text += '\n';
+    text += lines[i];
+  }
+  return text;
+}
+
+bool contains_ignoring_case(std::string_view text, std::string_view part) {
+  auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+}
+
+}  // namespace
+
+LastWords last_words(std::string_view text) {
+  Lines lines = split(text, '\n');
+  size_t last = lines.size();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].ends_with('\r')) lines[i].remove_suffix(1);
+    lines[i] = without_rank(lines[i]);
+    if (lines[i] == kTraceback) last = i;
+  }
+  if (last == lines.size()) return {};
+  size_t ended_with = exception_of(lines, last);
+  if (ended_with == lines.size()) return {};  // it died while printing
+  LastWords words;
+  words.last_exception = lines[ended_with];
+  words.first_exception = message_at(lines, exception_of(lines, chain_start(lines, last)));
+  for (size_t i = ended_with + 1; i < lines.size(); ++i)
+    if (!trim(lines[i]).empty()) ++words.lines_after;
+  return words;
+}
+
+std::string_view peer_loss_phrase(std::string_view text) {
+  for (std::string_view phrase : kPeerLoss)
+    if (contains_ignoring_case(text, phrase)) return phrase;
+  return {};
+}
+
+}  // namespace muster::agent

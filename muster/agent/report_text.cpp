@@ -1,0 +1,141 @@
+// The report for people.
+#include <map>
+
+#include "muster/agent/last_words.h"
+#include "muster/agent/printable.h"
+#include "muster/agent/report.h"
+#include "muster/agent/report_words.h"
+#include "muster/base/strings.h"
+#include "muster/process/signals.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr size_t kTailLines = 20;
+
+// Escape codes, all empty without colour.
+struct Paint {
+  std::string_view headline, error, label, reset;
+};
+Paint paint_for(bool colour) { return colour ? Paint{"\x1b[1;31m", "\x1b[31m", "\x1b[2m", "\x1b[0m"} : Paint{}; }
+
+class Text {
+ public:
+  explicit Text(bool colour) : paint_(paint_for(colour)) {}
+
+  void headline(std::string_view text) {
+    text_ += fmt::format("{}muster: {}{}\n", paint_.headline, text, paint_.reset);
+  }
+  void error(std::string_view text) { text_ += fmt::format("  {}{}{}\n", paint_.error, text, paint_.reset); }
+  void line(std::string_view text) { text_ += fmt::format("  {}\n", text); }
+  void quoted(std::string_view text) { text_ += text.empty() ? "\n" : fmt::format("    {}\n", text); }
+  void field(std::string_view label, std::string_view text) {
+    text_ += fmt::format("  {}{:<8}{} {}\n", paint_.label, label, paint_.reset, text);
+  }
+  std::string take() { return std::move(text_); }
+
+ private:
+  Paint paint_;
+  std::string text_;
+};
+
+std::string who(const WorkerOutcome& worker) {
+  return fmt::format("rank {} (local rank {}, pid {}) on {}", worker.rank, worker.local_rank, worker.pid,
+                     printable(worker.host));
+}
+
+// "exit code 1: Connection reset by peer"
+std::string with_detail(const WorkerOutcome& worker, std::string_view detail) {
+  return detail.empty() ? worker.status.text() : fmt::format("{}: {}", worker.status.text(), detail);
+}
+
+std::string peer_words(const WorkerOutcome& worker) {
+  for (std::string_view text : {std::string_view(worker.output.exception_line), std::string_view(worker.output.tail)})
+    if (auto phrase = peer_loss_phrase(text); !phrase.empty()) return std::string(phrase);
+  return worker.error_file ? std::string(peer_loss_phrase(worker.error_file->message)) : std::string();
+}
+
+// One of the others, without its rank, so that those alike share a line.
+std::string fate(const WorkerOutcome& worker, Blame blame) {
+  switch (blame) {
+    case Blame::kNone:
+      return "ended well (exit code 0)";
+    case Blame::kStopped:
+      return fmt::format("stopped by muster ({})",
+                         worker.status.signal != 0 ? process::signal_name(worker.status.signal) : worker.status.text());
+    case Blame::kPeer:
+      return fmt::format("fell because a peer was gone ({})", with_detail(worker, peer_words(worker)));
+    case Blame::kItself:
+    case Blame::kRootCause:
+      break;
+  }
+  std::string exception = exception_of(worker);
+  return fmt::format("failed by itself ({})",
+                     exception.empty() ? how_it_ended(worker) : with_detail(worker, exception));
+}
+
+void add_others(Text& text, const Report& report) {
+  std::vector<std::string> order;  // of first appearance
+  std::map<std::string, std::vector<int>> ranks;
+  for (size_t i = 0; i < report.workers.size(); ++i) {
+    if (report.verdict.blames[i] == Blame::kRootCause) continue;
+    std::string what = fate(report.workers[i], report.verdict.blames[i]);
+    if (ranks[what].empty()) order.push_back(what);
+    ranks[what].push_back(report.workers[i].rank);
+  }
+  std::string_view label = "others";
+  for (const std::string& what : order) {
+    text.field(label, fmt::format("{}: {}", ranks_text(ranks[what]), what));
+    label = "";
+  }
+}
+
+void add_quote(Text& text, std::string_view title, std::string_view from) {
+  text.line(title);
+  for (const std::string& line : last_lines(from, kTailLines)) text.quoted(line);
+}
+
+void add_last_words(Text& text, const WorkerOutcome& worker) {
+  if (std::string exception = exception_of(worker); !exception.empty()) text.error(exception);
+  bool tail_says_it = !last_words(worker.output.tail).last_exception.empty();
+  if (worker.error_file && !worker.error_file->callstack.empty() && !tail_says_it) {
+    add_quote(text, "its call stack:", worker.error_file->callstack);
+  } else if (!trim(worker.output.tail).empty()) {
+    add_quote(text, "last lines of its stderr:", worker.output.tail);
+  } else if (!worker.error_file) {
+    text.line("it wrote nothing to stderr");
+  }
+}
+
+void add_root_cause(Text& text, const Report& report) {
+  const WorkerOutcome& root = report.workers[report.verdict.root];
+  text.headline(fmt::format("{} failed: {}: {} after {}", printable(report.entrypoint), who(root), how_it_ended(root),
+                            duration_text(root.ended - root.started)));
+  add_last_words(text, root);
+  if (!root.stderr_log.empty()) text.field("log", printable(root.stderr_log));
+  if (root.stderr_log.empty() && !root.stdout_log.empty()) text.field("log", printable(root.stdout_log));
+  if (root.error_file && !root.error_file_path.empty()) text.field("error", printable(root.error_file_path));
+  text.field("command", printable(shell_quote(report.command)));
+}
+
+}  // namespace
+
+std::string render(const Report& report, bool colour) {
+  Text text(colour);
+  bool judged = report.workers.size() == report.verdict.blames.size() && !report.workers.empty();
+  if (judged && report.verdict.has_root_cause()) {
+    add_root_cause(text, report);
+  } else if (report.kind == "signalled") {
+    text.headline(fmt::format("{} was stopped: muster received {}", printable(report.entrypoint),
+                              process::signal_name(report.signal)));
+  } else {
+    text.headline(fmt::format("{} failed: {}", printable(report.entrypoint),
+                              report.message.empty() ? "the workers were stopped" : printable(report.message)));
+  }
+  if (judged) add_others(text, report);
+  if (report.max_restarts > 0)
+    text.field("restarts", fmt::format("{} of {} used", report.restarts, report.max_restarts));
+  return text.take();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,101 @@
+#include "muster/agent/report_words.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "muster/agent/last_words.h"
+#include "muster/agent/printable.h"
+#include "muster/process/signals.h"
+
+namespace muster::agent {
+namespace {
+
+std::string_view meaning_of(int signal) {
+  switch (signal) {
+    case SIGKILL:
+      return "somebody or something killed it from outside";
+    case SIGSEGV:
+      return "invalid memory access";
+    case SIGBUS:
+      return "memory that could not be had, often a full /dev/shm";
+    case SIGILL:
+      return "an instruction this CPU does not have";
+    case SIGFPE:
+      return "arithmetic error, such as an integer division by zero";
+    case SIGABRT:
+      return "it aborted itself";
+    case SIGXCPU:
+      return "its limit of CPU time";
+    case SIGTERM:
+    case SIGINT:
+    case SIGHUP:
+      return "not from muster: somebody asked it to end";
+    default:
+      return {};
+  }
+}
+
+std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+}  // namespace
+
+std::string how_it_ended(const WorkerOutcome& worker) {
+  int signal = worker.status.signal;
+  if (signal == 0) return fmt::format("exit code {}", worker.status.code);
+  std::string name = process::signal_name(signal);
+  if (worker.stop_requested) return fmt::format("failed, and {} by muster while it was still ending", name);
+  if (signal == SIGKILL && worker.oom == process::OomVerdict::kYes)
+    return "SIGKILL by the kernel: out of memory (the job's own memory limit)";
+  if (signal == SIGKILL && worker.oom == process::OomVerdict::kPossibly)
+    return "SIGKILL: possibly out of memory (the host killed something for memory at that time)";
+  std::string_view meaning = meaning_of(signal);
+  return meaning.empty() ? name : fmt::format("{}: {}", name, meaning);
+}
+
+std::string exception_of(const WorkerOutcome& worker) {
+  if (worker.error_file && worker.error_file->structured) return printable(first_line(worker.error_file->message));
+  if (auto words = last_words(worker.output.tail); !words.last_exception.empty())
+    return printable(words.last_exception);
+  if (!worker.output.exception_line.empty()) return printable(worker.output.exception_line);
+  return worker.error_file ? printable(first_line(worker.error_file->message)) : std::string();
+}
+
+std::string duration_text(Duration duration) {
+  double seconds = std::max(0.0, std::chrono::duration<double>(duration).count());
+  if (seconds < 9.995) return fmt::format("{:.2f} s", seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  auto whole = static_cast<long long>(seconds);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {:02} min", whole / 3600, whole % 3600 / 60);
+}
+
+std::string ranks_text(std::vector<int> ranks) {
+  std::sort(ranks.begin(), ranks.end());
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size();) {
+    size_t end = i;
+    while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) ++end;
+    if (i > 0) text += ", ";
+    text += end == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string_view blame_name(Blame blame) {
+  switch (blame) {
+    case Blame::kNone:
+      return "none";
+    case Blame::kRootCause:
+      return "root-cause";
+    case Blame::kItself:
+      return "itself";
+    case Blame::kPeer:
+      return "peer";
+    case Blame::kStopped:
+      return "stopped";
+  }
+  return "none";
+}
+
+}  // namespace muster::agent

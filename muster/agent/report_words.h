@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/agent/report.h"
+
+namespace muster::agent {
+
+// How a worker ended, for people: "exit code 7", "SIGSEGV (invalid memory access)", "killed by the kernel: out of …".
+std::string how_it_ended(const WorkerOutcome& worker);
+
+// The exception a worker ended with, from its stderr or its error file; empty for none.
+std::string exception_of(const WorkerOutcome& worker);
+
+// "0.52 s", "12.3 s", "3 min 20 s", "2 h 05 min"
+std::string duration_text(Duration duration);
+
+// "rank 3", "ranks 0, 2-7"; sorts.
+std::string ranks_text(std::vector<int> ranks);
+
+std::string_view blame_name(Blame blame);  // "root-cause", "itself", "peer", "stopped", "none"
+
+}  // namespace muster::agent
