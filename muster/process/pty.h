@@ -6,6 +6,7 @@
 namespace muster::process {
 
 // A pseudo-terminal whose output reaches the master unchanged (no \n -> \r\n), with the size of `like` if that is one.
+// When the last slave is closed, read() of the master gives what is left and then EIO: that is its end of file.
 struct Pty {
   Fd master;  // non-blocking
   Fd slave;

@@ -16,15 +16,15 @@ namespace muster::process {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct SpawnSpec {
-  std::string program;  // resolved path; argv[0] is separate
-  std::vector<std::string> argv;
-  Environment environment;  // complete, nothing is inherited
-  std::string directory;    // empty: the caller's
-  int stdin_fd = -1;        // -1: /dev/null
-  int stdout_fd = -1;       // -1: the caller's
-  int stderr_fd = -1;       // -1: the caller's
-  std::vector<int> cpus;    // affinity; empty: the caller's
-  bool new_session = true;  // setsid(): a group of its own, no controlling terminal
+  std::string program = {};  // resolved path; argv[0] is separate
+  std::vector<std::string> argv = {};
+  Environment environment = {};  // complete, nothing is inherited
+  std::string directory = {};    // empty: the caller's
+  int stdin_fd = -1;             // -1: /dev/null
+  int stdout_fd = -1;            // -1: the caller's
+  int stderr_fd = -1;            // -1: the caller's
+  std::vector<int> cpus = {};    // affinity; empty: the caller's
+  bool new_session = true;       // setsid(): a group of its own, no controlling terminal
 };
 
 struct Child {

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::process {
+
+// What we use of /proc/<pid>/stat.
+struct ProcStat {
+  pid_t pid = 0;
+  char state = '?';  // R, S, D, T, Z …
+  pid_t parent = 0;
+  pid_t session = 0;
+  int threads = 1;
+
+  // A leader whose main thread has ended shows as Z while its other threads run on.
+  bool ended() const { return (state == 'Z' || state == 'X') && threads <= 1; }
+};
+
+// The command name may hold blanks, brackets and newlines: only the last ')' ends it.
+std::optional<ProcStat> parse_proc_stat(std::string_view text);
+
+// Nothing when the process is gone.
+std::optional<ProcStat> read_proc_stat(pid_t pid);
+
+// Every process that is visible, in no order.
+std::vector<ProcStat> all_processes();
+
+// Those of `all` that are below `root`, each after its parent.
+std::vector<ProcStat> tree_below(pid_t root, const std::vector<ProcStat>& all);
+
+// Whether a block of NAME=value entries, each ended by NUL, has this very entry.
+bool has_entry(std::string_view environ_block, std::string_view entry);
+
+}  // namespace muster::process

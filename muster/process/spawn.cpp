@@ -1,0 +1,298 @@
+#include "muster/process/spawn.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "muster/base/strings.h"
+
+// The child shares our memory until it executes, so nothing that runs in it may be instrumented: a sanitizer would
+// take its system calls for ours.
+#define MUSTER_IN_CHILD __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined, noinline))
+
+namespace muster::process {
+namespace {
+
+enum class Step { kNone, kParentGone, kStdin, kDescriptors, kDirectory, kAffinity, kExec };
+
+// Everything the child needs, made ready by the parent: between clone and exec nothing may be allocated. The child
+// writes `failed` and `error` into our memory, which is how an exec that fails becomes an error here.
+struct Plan {
+  const char* program;
+  char* const* argv;
+  char* const* envp;
+  const char* directory;
+  int fds[3];
+  const unsigned long* cpu_mask;
+  size_t cpu_mask_bytes;
+  bool new_session;
+  pid_t parent;
+  Step failed = Step::kNone;
+  int error = 0;
+};
+
+// As the kernel has it; glibc's wrappers may be intercepted by sanitizers and refuse glibc's own two signals.
+struct KernelSigaction {
+  void* handler = nullptr;  // SIG_DFL
+  unsigned long flags = 0;
+  void* restorer = nullptr;
+  unsigned long mask = 0;
+};
+
+struct LinuxDirent {
+  uint64_t inode;
+  int64_t offset;
+  uint16_t size;
+  uint8_t type;
+  char name[];
+};
+
+MUSTER_IN_CHILD int number_of(const char* text) {
+  int value = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) value = value * 10 + (*text - '0');
+  return *text == '\0' ? value : -1;
+}
+
+// Linux before 5.9 has no close_range(). Closing while reading the folder skips entries on some kernels: mark instead.
+MUSTER_IN_CHILD void mark_all_close_on_exec() {
+  long folder = syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+  if (folder < 0) return;
+  alignas(LinuxDirent) char buffer[1024];
+  for (;;) {
+    long size = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+    if (size <= 0) return;
+    for (long at = 0; at < size;) {
+      auto* entry = reinterpret_cast<LinuxDirent*>(buffer + at);
+      int fd = number_of(entry->name);
+      if (fd > 2) syscall(SYS_fcntl, fd, F_SETFD, FD_CLOEXEC);
+      at += entry->size;
+    }
+  }
+}
+
+[[noreturn]] MUSTER_IN_CHILD void fail(Plan* plan, Step step) {
+  plan->error = errno;
+  plan->failed = step;
+  for (;;) syscall(SYS_exit_group, 127);
+}
+
+MUSTER_IN_CHILD void place_descriptors(Plan* plan) {
+  int* from = plan->fds;
+  // A source among 0 to 2 would be overwritten before it is its turn: move it out of the way first.
+  for (int target = 0; target < 3; ++target) {
+    if (from[target] < 0 || from[target] > 2 || from[target] == target) continue;
+    from[target] = static_cast<int>(syscall(SYS_fcntl, from[target], F_DUPFD, 3));
+    if (from[target] < 0) fail(plan, Step::kDescriptors);
+  }
+  for (int target = 0; target < 3; ++target) {
+    if (from[target] < 0) continue;
+    long done =
+        from[target] == target ? syscall(SYS_fcntl, target, F_SETFD, 0) : syscall(SYS_dup3, from[target], target, 0);
+    if (done < 0) fail(plan, Step::kDescriptors);
+  }
+  if (from[0] < 0) {
+    long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0);
+    if (null < 0) fail(plan, Step::kStdin);
+    if (null != 0) {
+      if (syscall(SYS_dup3, null, 0, 0) < 0) fail(plan, Step::kStdin);
+      syscall(SYS_close, null);
+    }
+  }
+  if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) mark_all_close_on_exec();
+}
+
+MUSTER_IN_CHILD int child_main(void* argument) {
+  auto* plan = static_cast<Plan*>(argument);
+  const KernelSigaction default_action;
+  for (int number = 1; number <= 64; ++number) syscall(SYS_rt_sigaction, number, &default_action, nullptr, 8);
+
+  syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  // The parent may have died before the line above: then nobody will ever send that signal.
+  if (syscall(SYS_getppid) != plan->parent) fail(plan, Step::kParentGone);
+  if (plan->new_session) syscall(SYS_setsid);
+
+  place_descriptors(plan);
+  if (plan->directory != nullptr && syscall(SYS_chdir, plan->directory) != 0) fail(plan, Step::kDirectory);
+  if (plan->cpu_mask_bytes != 0 && syscall(SYS_sched_setaffinity, 0, plan->cpu_mask_bytes, plan->cpu_mask) != 0) {
+    fail(plan, Step::kAffinity);
+  }
+  const unsigned long no_signals = 0;
+  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, nullptr, 8);
+  syscall(SYS_execve, plan->program, plan->argv, plan->envp);
+  fail(plan, Step::kExec);
+}
+
+// Pointers into strings that outlive them, as execve() wants them.
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> result;
+  result.reserve(strings.size() + 1);
+  for (std::string& text : strings) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+std::vector<std::string> assignments(const Environment& environment) {
+  std::vector<std::string> result;
+  result.reserve(environment.size());
+  for (const auto& [name, value] : environment) {
+    std::string& text = result.emplace_back();
+    text.reserve(name.size() + value.size() + 1);
+    text.append(name).append(1, '=').append(value);
+  }
+  return result;
+}
+
+std::vector<unsigned long> cpu_mask(const std::vector<int>& cpus) {
+  constexpr int kBits = sizeof(unsigned long) * CHAR_BIT;
+  if (cpus.empty()) return {};
+  std::vector<unsigned long> mask(static_cast<size_t>(*std::max_element(cpus.begin(), cpus.end()) / kBits + 1));
+  for (int cpu : cpus) mask[static_cast<size_t>(cpu / kBits)] |= 1UL << (cpu % kBits);
+  return mask;
+}
+
+// "/usr/bin/env" of "#!/usr/bin/env python3"; empty when the file is not a script.
+std::string script_interpreter(const std::string& program) {
+  Fd fd(open(program.c_str(), O_RDONLY | O_CLOEXEC));
+  char head[256];
+  ssize_t size = fd ? read(fd.get(), head, sizeof head) : -1;
+  if (size < 2) return {};
+  std::string_view line(head, static_cast<size_t>(size));
+  if (!line.starts_with("#!")) return {};
+  line = line.substr(2, line.find('\n') - 2);
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  return std::string(line.substr(0, line.find_first_of(" \t")));
+}
+
+// The file is there, so it is what should run it that is not.
+Error missing_interpreter(const std::string& program, std::string interpreter) {
+  Error error{ErrorKind::kNotExecutable, {}, "correct its first line"};
+  std::string what = fmt::format("its interpreter {} does not exist", interpreter);
+  if (interpreter.empty()) {
+    what = "its loader does not exist on this machine";
+    error.hint = "build it for this system";
+  } else if (interpreter.ends_with('\r')) {
+    interpreter.pop_back();
+    what = fmt::format("its lines end as on Windows, so that its interpreter reads as {}\\r", interpreter);
+    error.hint = fmt::format("sed -i 's/\\r$//' {}", shell_quote(program));
+  }
+  error.message = fmt::format("cannot execute {}: {}", program, what);
+  return error;
+}
+
+Error exec_error(const SpawnSpec& spec, int error) {
+  const std::string& program = spec.program;
+  bool exists = access(program.c_str(), F_OK) == 0;
+  std::string interpreter = exists ? script_interpreter(program) : std::string();
+  if (error == ENOENT && exists) return missing_interpreter(program, interpreter);
+  Error result = system_error(error, fmt::format("cannot execute {}", program));
+  if (error == ENOENT || error == ENOTDIR) result.kind = ErrorKind::kNotFound;
+  if (error == EACCES || error == ENOEXEC || error == ETXTBSY || error == EPERM) {
+    result.kind = ErrorKind::kNotExecutable;
+  }
+  if (error == EACCES && access(program.c_str(), X_OK) != 0) {
+    result.hint = fmt::format("chmod +x {}", shell_quote(program));
+  }
+  if (error == ENOEXEC) result.hint = "it is neither a program for this machine nor a script that starts with #!";
+  if (error == E2BIG) result.hint = "arguments and environment together are too large";
+  return result;
+}
+
+Error failure(const SpawnSpec& spec, const Plan& plan) {
+  switch (plan.failed) {
+    case Step::kStdin:
+      return system_error(plan.error, "cannot open /dev/null");
+    case Step::kDescriptors:
+      return system_error(plan.error, fmt::format("cannot redirect the output of {}", spec.program));
+    case Step::kDirectory:
+      return system_error(plan.error, fmt::format("cannot change to the directory {}", spec.directory));
+    case Step::kAffinity:
+      return system_error(plan.error, fmt::format("cannot bind {} to its CPUs", spec.program));
+    default:
+      return exec_error(spec, plan.error);
+  }
+}
+
+// Signals stay blocked from before clone() until the child has default dispositions: a handler of ours that ran in
+// the child would run on our memory.
+class BlockSignals {
+ public:
+  BlockSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old_);
+  }
+  ~BlockSignals() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+  BlockSignals(const BlockSignals&) = delete;
+  BlockSignals& operator=(const BlockSignals&) = delete;
+
+ private:
+  sigset_t old_;
+};
+
+void reap(pid_t pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+Result<Child> spawn(const SpawnSpec& spec) {
+  std::vector<std::string> arguments = spec.argv;
+  std::vector<std::string> environment = assignments(spec.environment);
+  std::vector<char*> argv = pointers(arguments);
+  std::vector<char*> envp = pointers(environment);
+  std::vector<unsigned long> mask = cpu_mask(spec.cpus);
+  Plan plan{.program = spec.program.c_str(),
+            .argv = argv.data(),
+            .envp = envp.data(),
+            .directory = spec.directory.empty() ? nullptr : spec.directory.c_str(),
+            .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd},
+            .cpu_mask = mask.data(),
+            .cpu_mask_bytes = mask.size() * sizeof(unsigned long),
+            .new_session = spec.new_session,
+            .parent = getpid()};
+
+  alignas(64) char stack[16 << 10];
+  int pidfd = -1;
+  pid_t pid;
+  {
+    BlockSignals blocked;
+    pid = clone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+  }
+  if (pid < 0) return system_error(errno, fmt::format("cannot start {}", spec.program));
+  Child child{pid, Fd(pidfd)};
+  if (plan.failed != Step::kNone) {
+    reap(pid);
+    return failure(spec, plan);
+  }
+  if (!child.pidfd) {  // before Linux 5.2 the flag is ignored
+    kill(pid, SIGKILL);
+    reap(pid);
+    return Error{ErrorKind::kSystem, "this kernel has no process descriptors", "Linux 5.4 or newer is needed"};
+  }
+  return child;
+}
+
+std::optional<ExitStatus> try_reap(const Child& child) {
+  siginfo_t info{};
+  int result;
+  do {
+    result = waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 || info.si_pid == 0) return std::nullopt;
+  if (info.si_code == CLD_EXITED) return ExitStatus{.code = info.si_status};
+  return ExitStatus{.signal = info.si_status};
+}
+
+bool signal_group(pid_t leader, int signal) { return kill(-leader, signal) == 0 || errno != ESRCH; }
+
+}  // namespace muster::process
