@@ -1,0 +1,88 @@
+"""Trains a small classifier on two interleaved spirals, data-parallel. Nothing in it knows about its launcher:
+
+    python ddp.py                                   # alone
+    torchrun --nproc-per-node 2 ddp.py
+    muster run --nproc-per-node 2 ddp.py
+"""
+
+import argparse
+import math
+import os
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def spirals(points):
+    """`points` on two arms that wind around each other, and the arm each is on."""
+    generator = torch.Generator().manual_seed(0)
+    arm = torch.arange(points) % 2
+    angle = torch.rand(points, generator=generator).sqrt() * 2.5 * math.pi
+    radius = angle / (2.5 * math.pi) + 0.02 * torch.randn(points, generator=generator)
+    angle = angle + math.pi * arm
+    return TensorDataset(torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1), arm)
+
+
+def average(values, distributed):
+    """The mean of each value over all ranks."""
+    total = torch.tensor(values, dtype=torch.float64)
+    if distributed:
+        dist.all_reduce(total)
+        total /= dist.get_world_size()
+    return total.tolist()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--points", type=int, default=8192)
+    parser.add_argument("--batch", type=int, default=128, help="of each worker")
+    parser.add_argument("--fail", type=int, metavar="EPOCH", help="raise in rank 1 there, to see what that looks like")
+    options = parser.parse_args()
+
+    distributed = "RANK" in os.environ
+    if distributed:
+        dist.init_process_group("gloo")
+    rank, world = (dist.get_rank(), dist.get_world_size()) if distributed else (0, 1)
+
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2))
+    if distributed:
+        model = DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    data = spirals(options.points)
+    sampler = DistributedSampler(data, world, rank, seed=1)
+    loader = DataLoader(data, options.batch, sampler=sampler)
+
+    if rank == 0:
+        print(f"{world} worker{'s' * (world > 1)}, {len(data)} points, {len(loader)} steps an epoch, torch {torch.__version__}")
+        print("epoch      loss  accuracy    points/s")
+    for epoch in range(1, options.epochs + 1):
+        sampler.set_epoch(epoch)
+        started, losses, correct = time.monotonic(), 0.0, 0
+        for inputs, targets in loader:
+            if options.fail == epoch and rank == 1:
+                raise ValueError(f"rank 1 was told to fail in epoch {epoch}")
+            optimizer.zero_grad()
+            outputs = model(inputs)
+            loss = nn.functional.cross_entropy(outputs, targets)
+            loss.backward()
+            optimizer.step()
+            losses += loss.item() * len(inputs)
+            correct += (outputs.argmax(1) == targets).sum().item()
+        seen = len(sampler)
+        loss, accuracy = average([losses / seen, correct / seen], distributed)
+        if rank == 0:
+            print(f"{epoch:5}  {loss:8.6f}  {accuracy:8.1%}  {len(data) / (time.monotonic() - started):10.0f}")
+
+    if distributed:
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
