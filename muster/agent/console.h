@@ -1,7 +1,7 @@
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -11,27 +11,43 @@
 
 namespace muster::agent {
 
+class ConsoleSink;
+
 // The launcher's own stdout and stderr, and the only writer to them. Never blocks: a descriptor of its own
 // (/proc/self/fd/N reopened with O_NONBLOCK, so that nobody who shares ours is affected) where that is possible, poll
-// and small writes where not. Bytes accepted are kept, in order, until written; a caller asks has_room() first and
-// leaves the rest in its spool.
+// and small writes where not. Bytes are kept, in order of arrival, until written: in memory while the reader keeps up,
+// else in an unlinked temporary file. Where stdout and stderr are the same file (2>&1) they are one stream.
+//
+// Ignores SIGPIPE for the whole process: a reader that has gone ends the output, not the job.
 class Console {
  public:
   struct Options {
-    bool colour;          // stderr is a terminal and NO_COLOR is unset
-    bool torchrun_style;  // our own lines as `W1115 07:32:32.552000 <pid> muster] text`
+    bool colour = false;          // stderr is a terminal and NO_COLOR is unset
+    bool torchrun_style = false;  // our own lines as `W1115 07:32:32.552000 <pid> muster] text`
+    LogLevel threshold = LogLevel::kInfo;
+    int stdout_fd = 1;
+    int stderr_fd = 2;
   };
   Console(net::EventLoop& loop, Options options);
   ~Console();
 
   bool is_terminal(Stream stream) const;
-  bool has_room(Stream stream) const;
-  // Whole lines (or, unlabelled, raw bytes). On a terminal a live status or progress line is cleared before and drawn
-  // again after.
-  void write(Stream stream, std::string_view bytes);
+  // Where the temporary file lies and how large it may grow; beyond that whole lines are dropped, counted and said.
+  void set_spool(const std::string& directory, uint64_t cap);
+
+  // For bulk: append to what begin() returns, then commit(). `writer` tells who leaves a line unfinished: another
+  // writer's text then starts on a new one. A live line is cleared before and drawn again after.
+  std::string& begin(Stream stream, const void* writer);
+  void commit(Stream stream);
+  // The cursor stands behind an unfinished line of this writer.
+  bool line_open_by(Stream stream, const void* writer) const;
+  // Ours; whole lines. Never dropped while the reader is there.
+  void write(Stream stream, std::string_view text);
   // The line that moves, on a terminal only: a rank's progress or our own status. Empty removes it.
   void set_live_line(std::string text);
-  // Called whenever room has come back after has_room() said no.
+
+  // False: better leave bytes where they are until on_room() is called, within ConsoleSink::kPatience.
+  bool has_room(Stream stream) const;
   void on_room(std::function<void()> callback);
 
   // Everything muster itself says.
@@ -43,14 +59,16 @@ class Console {
   bool broken(Stream stream) const;
   // True when all accepted bytes are written.
   bool idle() const;
+  void on_idle(std::function<void()> callback);
+  // Lines that never reached the console: a slow reader with a full spool, or a full disk.
+  uint64_t dropped_lines() const;
 
  private:
-  struct Sink;
-  net::EventLoop& loop_;
+  void say(LogLevel level, std::string_view text);
+  ConsoleSink& sink(Stream stream) const { return *sinks_[static_cast<int>(stream)]; }
+
   Options options_;
-  std::unique_ptr<Sink> sinks_[2];
-  std::string live_line_;
-  std::function<void()> on_room_;
+  std::shared_ptr<ConsoleSink> sinks_[2];  // the same one twice where both are one file
   Log log_;
 };
 

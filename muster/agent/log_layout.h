@@ -8,7 +8,9 @@
 namespace muster::agent {
 
 // torchrun's tree: <base>/<run_id>_<8 chars>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}.
-// Without --log-dir the base is a fresh <TMPDIR>/torchelastic_<8 chars> (muster_<8 chars> for `muster run`).
+// Without --log-dir the base is a fresh <TMPDIR>/torchelastic_<8 chars> (muster_<8 chars> for `muster run`). When
+// `muster run` is asked for no file at all, that one directory is all there is: error files lie flat in it, so a job
+// that writes none costs one mkdir and one rmdir.
 class LogLayout {
  public:
   // Creates base and run directory (0700). kUsage when it cannot be written, or --log-dir is a file.
@@ -30,7 +32,8 @@ class LogLayout {
  private:
   std::string base_;
   std::string run_dir_;
-  bool temporary_ = false;
+  bool temporary_ = false;  // nobody asked for a file: remove it at the end
+  bool flat_ = false;
 };
 
 }  // namespace muster::agent

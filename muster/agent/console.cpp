@@ -1,0 +1,104 @@
+#include "muster/agent/console.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <ctime>
+#include <utility>
+
+#include "muster/agent/output/console_sink.h"
+#include "muster/base/strings.h"
+
+namespace muster::agent {
+namespace {
+
+// glog's form, which torchrun uses: level, month and day, local time with microseconds, pid.
+std::string torchrun_prefix(LogLevel level) {
+  constexpr char kLetters[] = {'D', 'I', 'W', 'E'};
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  std::time_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
+  auto micros = std::chrono::duration_cast<std::chrono::microseconds>(now).count() % 1'000'000;
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  return fmt::format("{}{:02}{:02} {:02}:{:02}:{:02}.{:06} {} muster] ", kLetters[static_cast<int>(level)],
+                     local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec, micros, ::getpid());
+}
+
+std::string coloured_prefix(LogLevel level) {
+  std::string_view prefix = log_prefix(level);
+  if (level == LogLevel::kWarning) return fmt::format("\x1b[33m{}\x1b[0m", prefix);
+  if (level == LogLevel::kError) return fmt::format("\x1b[31m{}\x1b[0m", prefix);
+  return std::string(prefix);
+}
+
+}  // namespace
+
+Console::Console(net::EventLoop& loop, Options options)
+    : options_(options), log_([this](LogLevel level, std::string_view text) { say(level, text); }, options.threshold) {
+  ::signal(SIGPIPE, SIG_IGN);
+  sinks_[0] = std::make_shared<ConsoleSink>(loop, options.stdout_fd);
+  bool same = sinks_[0]->same_file(options.stderr_fd);
+  sinks_[1] = same ? sinks_[0] : std::make_shared<ConsoleSink>(loop, options.stderr_fd);
+  if (same) return;
+  sinks_[0]->on_lost = [this](int error) { log_.warn("lines of stdout are being lost: {}", ::strerror(error)); };
+}
+
+Console::~Console() = default;
+
+void Console::say(LogLevel level, std::string_view text) {
+  std::string prefix = options_.torchrun_style ? torchrun_prefix(level)
+                       : options_.colour       ? coloured_prefix(level)
+                                               : std::string(log_prefix(level));
+  std::string lines;
+  for (std::string_view line : split(text, '\n')) {
+    lines += prefix;
+    lines += line;
+    lines += '\n';
+  }
+  write(Stream::kStderr, lines);
+}
+
+bool Console::is_terminal(Stream stream) const { return sink(stream).is_terminal(); }
+
+void Console::set_spool(const std::string& directory, uint64_t cap) {
+  for (auto& sink : sinks_) sink->set_spool(directory, cap);
+}
+
+std::string& Console::begin(Stream stream, const void* writer) { return sink(stream).begin(writer); }
+void Console::commit(Stream stream) { sink(stream).commit(); }
+bool Console::line_open_by(Stream stream, const void* writer) const { return sink(stream).line_open_by(writer); }
+void Console::write(Stream stream, std::string_view text) { sink(stream).say(text); }
+
+void Console::set_live_line(std::string text) {
+  sink(is_terminal(Stream::kStderr) ? Stream::kStderr : Stream::kStdout).set_live_line(std::move(text));
+}
+
+bool Console::has_room(Stream stream) const { return sink(stream).has_room(); }
+
+void Console::on_room(std::function<void()> callback) {
+  for (auto& sink : sinks_) sink->on_room = callback;
+}
+
+void Console::flush(Deadline deadline) {
+  for (auto& sink : sinks_) sink->flush(deadline);
+}
+
+bool Console::broken(Stream stream) const { return sink(stream).broken(); }
+bool Console::idle() const { return sinks_[0]->idle() && sinks_[1]->idle(); }
+
+void Console::on_idle(std::function<void()> callback) {
+  auto when_both = [this, callback = std::move(callback)] {
+    if (callback && idle()) callback();
+  };
+  for (auto& sink : sinks_) sink->on_idle = when_both;
+}
+
+uint64_t Console::dropped_lines() const {
+  uint64_t lines = sinks_[0]->dropped_lines();
+  return sinks_[0] == sinks_[1] ? lines : lines + sinks_[1]->dropped_lines();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,143 @@
+#include "muster/agent/log_layout.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+namespace muster::agent {
+namespace {
+
+// <prefix><8 random characters>, mode 0700, as Python's tempfile.mkdtemp names it.
+Result<std::string> make_unique_directory(const std::string& prefix) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  for (int tries = 0; tries < 100; ++tries) {
+    unsigned char random[8];
+    if (::getrandom(random, sizeof random, 0) != sizeof random) return system_error(errno, "getrandom");
+    std::string path = prefix;
+    for (unsigned char byte : random) path += kLetters[byte % kLetters.size()];
+    if (::mkdir(path.c_str(), 0700) == 0) return path;
+    if (errno != EEXIST) return system_error(errno, fmt::format("cannot create the directory {}", path));
+  }
+  return system_error(EEXIST, fmt::format("cannot create a directory {}*", prefix));
+}
+
+std::string temporary_root() {
+  const char* tmp = ::getenv("TMPDIR");
+  return tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
+}
+
+Error as_usage(Error error, std::string hint) {
+  error.kind = ErrorKind::kUsage;
+  error.hint = std::move(hint);
+  return error;
+}
+
+Result<void> make_base(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
+    return usage_error("--log-dir {}: it is a file, not a directory", directory);
+  }
+  if (error) {
+    return as_usage(system_error(error.value(), fmt::format("--log-dir {}: cannot be created", directory)),
+                    "name a directory you may write to");
+  }
+  return {};
+}
+
+std::string file_name(Stream stream) { return stream == Stream::kStdout ? "stdout.log" : "stderr.log"; }
+
+bool asks_for_files(const OutputSpec& output) {
+  for (const auto* masks : {&output.redirects, &output.tee}) {
+    for (auto [rank, mask] : *masks) {
+      if (mask != 0) return true;
+    }
+  }
+  return !output.stdout_filters.empty() || !output.stderr_filters.empty();
+}
+
+}  // namespace
+
+Result<LogLayout> LogLayout::create(const JobSpec& job) {
+  LogLayout layout;
+  const std::string& given = job.output.log_dir;
+  if (given == "/dev/null") return layout;
+  bool muster = job.flavor == Flavor::kMuster;
+  if (given.empty()) {
+    std::string root = temporary_root();
+    auto base = make_unique_directory(root + (muster ? "/muster_" : "/torchelastic_"));
+    if (!base) return as_usage(base.error(), "set TMPDIR to a directory you may write to");
+    layout.base_ = *base;
+    layout.temporary_ = !asks_for_files(job.output);
+    layout.flat_ = muster && layout.temporary_;
+    if (layout.flat_) {
+      layout.run_dir_ = layout.base_;
+      return layout;
+    }
+  } else {
+    MUSTER_TRY_VOID(make_base(given));
+    layout.base_ = given;
+  }
+  std::string run_id = job.run_id;
+  for (char& c : run_id) c = c == '/' ? '_' : c;
+  auto run_dir = make_unique_directory(fmt::format("{}/{}_", layout.base_, run_id));
+  if (!run_dir) return as_usage(run_dir.error(), "name a directory you may write to with --log-dir");
+  layout.run_dir_ = *run_dir;
+  return layout;
+}
+
+std::string LogLayout::attempt_dir(int round) const { return fmt::format("{}/attempt_{}", run_dir_, round); }
+
+std::string LogLayout::worker_dir(int round, int local_rank) const {
+  return fmt::format("{}/{}", attempt_dir(round), local_rank);
+}
+
+std::string LogLayout::stream_file(int round, int local_rank, Stream stream) const {
+  return fmt::format("{}/{}", worker_dir(round, local_rank), file_name(stream));
+}
+
+std::string LogLayout::error_file(int round, int local_rank) const {
+  if (disabled()) return {};
+  if (flat_) return fmt::format("{}/attempt_{}_{}_error.json", run_dir_, round, local_rank);
+  return worker_dir(round, local_rank) + "/error.json";
+}
+
+std::string LogLayout::filtered_file(int round, Stream stream) const {
+  return fmt::format("{}/filtered_{}", attempt_dir(round), file_name(stream));
+}
+
+Result<void> LogLayout::make_attempt(int round, int workers) const {
+  if (disabled() || flat_) return {};
+  auto make = [](const std::string& path) -> Result<void> {
+    if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+    return system_error(errno, fmt::format("cannot create the log directory {}", path));
+  };
+  MUSTER_TRY_VOID(make(attempt_dir(round)));
+  for (int local_rank = 0; local_rank < workers; ++local_rank) MUSTER_TRY_VOID(make(worker_dir(round, local_rank)));
+  return {};
+}
+
+void LogLayout::remove_if_temporary(bool keep_error_files) const {
+  if (!temporary_ || base_.empty()) return;
+  if (flat_ && ::rmdir(base_.c_str()) == 0) return;  // nearly always: nobody wrote an error file
+  std::error_code ignored;
+  if (!keep_error_files) {
+    std::filesystem::remove_all(base_, ignored);
+    return;
+  }
+  bool has_file = false;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(base_, ignored)) {
+    has_file = has_file || entry.is_regular_file(ignored);
+  }
+  if (!has_file) std::filesystem::remove_all(base_, ignored);
+}
+
+}  // namespace muster::agent

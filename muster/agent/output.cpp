@@ -1,0 +1,215 @@
+#include "muster/agent/output.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "muster/agent/output/label.h"
+#include "muster/agent/output/stdin_relay.h"
+#include "muster/agent/output/stream_plan.h"
+#include "muster/agent/output/worker_stream.h"
+#include "muster/net/address.h"
+
+namespace muster::agent {
+namespace {
+
+// Read at once from a stream: large enough that a read costs little, small enough to stay in the cache until written.
+constexpr size_t kReadSize = 256 << 10;
+
+constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
+
+}  // namespace
+
+struct Output::Impl {
+  struct Worker {
+    std::unique_ptr<WorkerStream> streams[2];  // null: inherited or /dev/null
+    Fd stdin_end;
+  };
+
+  Impl(net::EventLoop& loop_in, Console& console_in, const JobSpec& job_in, const LogLayout& layout_in)
+      : context{loop_in, console_in, std::vector<char>(kReadSize), {}, nullptr},
+        job(job_in),
+        layout(layout_in),
+        hostname(net::hostname()) {}
+
+  StreamContext context;
+  const JobSpec& job;
+  const LogLayout& layout;
+  std::string hostname;
+  std::map<int, Worker> workers;  // by local rank
+  std::unique_ptr<StdinRelay> relay;
+  Fd null;
+  int filters_round = -1;
+  uint64_t dropped_before = 0;  // by streams that are gone
+
+  WorkerStream::Options stream_options(const RoundInfo& round, const Placement& placement, Stream stream,
+                                       const StreamPlan& plan, const void* writer) const;
+  Result<int> open_stream(const RoundInfo& round, const Placement& placement, Stream stream, Worker& worker);
+  Result<void> open_stdin(const Placement& placement, Worker& worker, WorkerStdio& stdio);
+  Result<void> open_filters(int round);
+  Result<int> null_fd();
+  bool has_stdin(const Placement& placement) const;
+};
+
+WorkerStream::Options Output::Impl::stream_options(const RoundInfo& round, const Placement& placement, Stream stream,
+                                                   const StreamPlan& plan, const void* writer) const {
+  WorkerStream::Options options{plan, stream, {}, {}, {}, job.output.cap, false, false, writer};
+  options.name = fmt::format("rank {} {}", placement.rank, stream == Stream::kStdout ? "stdout" : "stderr");
+  if (plan.labelled) options.label = worker_label(job, placement, hostname);
+  if (plan.file) options.log_path = layout.stream_file(round.round, placement.local_rank, stream);
+  bool lines = plan.console && plan.style == StreamPlan::Style::kLines;
+  bool terminal = context.console.is_terminal(stream);
+  options.shows_progress = lines && terminal && placement.rank == job.output.progress_rank;
+  options.prompts = lines && has_stdin(placement);
+  return options;
+}
+
+bool Output::Impl::has_stdin(const Placement& placement) const {
+  return job.stdin_spec.kind == StdinSpec::Kind::kRank && job.stdin_spec.rank == placement.rank;
+}
+
+Result<int> Output::Impl::null_fd() {
+  if (!null) null.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) return system_error(errno, "/dev/null");
+  return null.get();
+}
+
+// The descriptor for the child; -1: ours.
+Result<int> Output::Impl::open_stream(const RoundInfo& round, const Placement& placement, Stream stream,
+                                      Worker& worker) {
+  StreamPlan plan =
+      plan_stream(job, placement.local_rank, stream, layout.disabled(), context.console.is_terminal(stream));
+  if (plan.source == StreamPlan::Source::kInherit) return -1;
+  if (plan.source == StreamPlan::Source::kNull) return null_fd();
+  auto& opened = worker.streams[static_cast<int>(stream)];
+  // Raw, a worker's two streams are one text; as lines each keeps its own.
+  const void* writer = plan.style == StreamPlan::Style::kRaw ? static_cast<const void*>(&worker) : &opened;
+  opened = std::make_unique<WorkerStream>(context, stream_options(round, placement, stream, plan, writer));
+  MUSTER_TRY_VOID(opened->open());
+  return opened->child_fd();
+}
+
+Result<void> Output::Impl::open_stdin(const Placement& placement, Worker& worker, WorkerStdio& stdio) {
+  switch (job.stdin_spec.kind) {
+    case StdinSpec::Kind::kNone:
+      return {};
+    case StdinSpec::Kind::kRank:
+      if (!has_stdin(placement)) return {};
+      [[fallthrough]];
+    case StdinSpec::Kind::kInherit:
+      stdio.stdin_fd = STDIN_FILENO;
+      stdio.stdin_null = false;
+      return {};
+    case StdinSpec::Kind::kAll: {
+      if (!relay) relay = std::make_unique<StdinRelay>(context.loop, context.console.log(), STDIN_FILENO);
+      MUSTER_TRY(worker.stdin_end, relay->add(placement.rank));
+      stdio.stdin_fd = worker.stdin_end.get();
+      stdio.stdin_null = false;
+      return {};
+    }
+  }
+  return {};
+}
+
+// As in torchrun the files exist as soon as the flag is given, whatever matches.
+Result<void> Output::Impl::open_filters(int round) {
+  if (std::exchange(filters_round, round) == round || layout.disabled()) return {};
+  for (Stream stream : kStreams) {
+    const auto& filters = stream == Stream::kStdout ? job.output.stdout_filters : job.output.stderr_filters;
+    if (filters.empty()) continue;
+    MUSTER_TRY(CappedFile file, CappedFile::create(layout.filtered_file(round, stream), job.output.cap));
+    context.filtered[static_cast<int>(stream)] = std::make_shared<FilteredLog>(FilteredLog{std::move(file), filters});
+  }
+  return {};
+}
+
+Output::Output(net::EventLoop& loop, Console& console, const JobSpec& job, const LogLayout& layout)
+    : impl_(std::make_unique<Impl>(loop, console, job, layout)) {
+  bool own_directory = !layout.disabled() && !job.output.log_dir.empty();
+  console.set_spool(own_directory ? layout.run_dir() : std::string(), job.output.cap);
+  console.on_room([impl = impl_.get()] {
+    for (auto& [local_rank, worker] : impl->workers) {
+      for (auto& stream : worker.streams) {
+        if (stream) stream->resume();
+      }
+    }
+  });
+}
+
+Output::~Output() {
+  impl_->context.console.on_room(nullptr);
+  impl_->context.console.on_idle(nullptr);
+}
+
+Result<WorkerStdio> Output::open(const RoundInfo& round, const Placement& placement) {
+  drain(placement.local_rank);
+  for (auto& stream : impl_->workers[placement.local_rank].streams) {
+    if (stream) impl_->dropped_before += stream->dropped_lines();
+    stream.reset();
+  }
+  MUSTER_TRY_VOID(impl_->open_filters(round.round));
+  Impl::Worker& worker = impl_->workers[placement.local_rank];
+  WorkerStdio stdio;
+  MUSTER_TRY(stdio.stdout_fd, impl_->open_stream(round, placement, Stream::kStdout, worker));
+  MUSTER_TRY(stdio.stderr_fd, impl_->open_stream(round, placement, Stream::kStderr, worker));
+  MUSTER_TRY_VOID(impl_->open_stdin(placement, worker, stdio));
+  return stdio;
+}
+
+void Output::child_started(int local_rank) {
+  Impl::Worker& worker = impl_->workers[local_rank];
+  for (auto& stream : worker.streams) {
+    if (stream) stream->close_child_end();
+  }
+  worker.stdin_end.reset();
+}
+
+void Output::drain(int local_rank) {
+  auto found = impl_->workers.find(local_rank);
+  if (found == impl_->workers.end()) return;
+  for (auto& stream : found->second.streams) {
+    if (stream) stream->drain();
+  }
+}
+
+StderrDigest Output::digest(int local_rank) const {
+  auto found = impl_->workers.find(local_rank);
+  if (found == impl_->workers.end()) return {};
+  const auto& stream = found->second.streams[static_cast<int>(Stream::kStderr)];
+  return stream ? stream->digest() : StderrDigest{};
+}
+
+std::string Output::log_file(int local_rank, Stream stream) const {
+  auto found = impl_->workers.find(local_rank);
+  if (found == impl_->workers.end()) return {};
+  const auto& opened = found->second.streams[static_cast<int>(stream)];
+  return opened ? opened->log_path() : std::string();
+}
+
+bool Output::caught_up() const { return impl_->context.console.idle(); }
+
+void Output::on_caught_up(std::function<void()> callback) { impl_->context.console.on_idle(std::move(callback)); }
+
+uint64_t Output::dropped_lines() const {
+  uint64_t lines = impl_->dropped_before + impl_->context.console.dropped_lines();
+  for (const auto& [local_rank, worker] : impl_->workers) {
+    for (const auto& stream : worker.streams) {
+      if (stream) lines += stream->dropped_lines();
+    }
+  }
+  return lines;
+}
+
+void Output::window_resized() {
+  for (auto& [local_rank, worker] : impl_->workers) {
+    for (auto& stream : worker.streams) {
+      if (stream) stream->window_resized();
+    }
+  }
+}
+
+}  // namespace muster::agent

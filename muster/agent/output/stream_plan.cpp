@@ -1,0 +1,60 @@
+#include "muster/agent/output/stream_plan.h"
+
+namespace muster::agent {
+namespace {
+
+bool has_bit(const std::map<int, int>& masks, int local_rank, Stream stream) {
+  auto found = masks.find(local_rank);
+  return found != masks.end() && (found->second & (1 << static_cast<int>(stream))) != 0;
+}
+
+// torchrun makes an empty tree for --log-dir alone; whoever asks `muster run` for a log directory wants logs.
+bool files_everything(const JobSpec& job) {
+  const OutputSpec& output = job.output;
+  return job.flavor == Flavor::kMuster && !output.log_dir.empty() && output.redirects.empty() && output.tee.empty();
+}
+
+bool console_wants(const OutputSpec& output, int local_rank) {
+  return !output.console_ranks || output.console_ranks->empty() || output.console_ranks->count(local_rank) != 0;
+}
+
+bool has_filters(const OutputSpec& output, Stream stream) {
+  return !(stream == Stream::kStdout ? output.stdout_filters : output.stderr_filters).empty();
+}
+
+StreamPlan::Source choose_source(const JobSpec& job, const StreamPlan& plan, Stream stream, bool terminal) {
+  using Source = StreamPlan::Source;
+  // Even of a stream that nobody wants to see the failure report wants the last words.
+  if (!plan.file && !plan.console) return stream == Stream::kStdout ? Source::kNull : Source::kPipe;
+  if (!plan.file && job.output.inherit_plain_streams) return Source::kInherit;
+  // torchrun's workers write to a file when tee'd, never to a terminal.
+  bool sees_terminal = terminal && plan.console && job.flavor == Flavor::kMuster;
+  return sees_terminal ? Source::kPty : Source::kPipe;
+}
+
+}  // namespace
+
+StreamPlan plan_stream(const JobSpec& job, int local_rank, Stream stream, bool logs_disabled, bool terminal) {
+  bool torchrun = job.flavor != Flavor::kMuster;
+  StreamPlan plan;
+  bool teed = false;
+  plan.console = true;
+  if (!logs_disabled) {
+    teed = has_bit(job.output.tee, local_rank, stream) || files_everything(job);
+    plan.file = teed || has_bit(job.output.redirects, local_rank, stream);
+    plan.console = (teed || !plan.file) && console_wants(job.output, local_rank);
+    plan.filtered = teed && plan.console && has_filters(job.output, stream);
+  }
+  // torchrun prefixes tee'd streams only.
+  bool has_label = job.output.label != LabelKind::kNone || !job.output.prefix_template.empty();
+  plan.labelled = torchrun ? teed : has_label;
+  plan.source = choose_source(job, plan, stream, terminal);
+  if (torchrun && teed) {
+    plan.style = StreamPlan::Style::kTorchrun;
+  } else if (!plan.labelled && job.workers == 1) {
+    plan.style = StreamPlan::Style::kRaw;
+  }
+  return plan;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,195 @@
+#include "muster/agent/output/worker_stream.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "muster/process/pty.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr size_t kDefaultPipe = 64 << 10;
+constexpr int kLargePipe = 256 << 10;    // of a stream that filled the default one
+constexpr size_t kDrainLimit = 2 << 20;  // more than a pipe or pty holds: somebody is still writing
+constexpr Duration kPromptPause = std::chrono::milliseconds(50);
+
+}  // namespace
+
+void FilteredLog::take(std::string_view lines, TimePoint now) {
+  std::string chosen;
+  while (!lines.empty()) {
+    std::string_view line = lines.substr(0, lines.find('\n') + 1);
+    if (line.empty()) line = lines;
+    bool wanted = std::any_of(filters.begin(), filters.end(),
+                              [&](const std::string& filter) { return line.find(filter) != std::string_view::npos; });
+    if (wanted) chosen += line;
+    lines.remove_prefix(line.size());
+  }
+  if (!chosen.empty()) file.append(chosen, now);
+}
+
+WorkerStream::WorkerStream(StreamContext& context, Options options)
+    : context_(context), options_(std::move(options)), splitter_(options_.plan.style, options_.label) {}
+
+WorkerStream::~WorkerStream() {
+  if (source_) context_.loop.unwatch(source_.get());
+  context_.loop.cancel(prompt_timer_);
+  if (context_.live_owner == this) context_.live_owner = nullptr;
+}
+
+Result<void> WorkerStream::open() {
+  MUSTER_TRY_VOID(open_source());
+  if (options_.plan.file) {
+    MUSTER_TRY(file_, CappedFile::create(options_.log_path, options_.cap));
+  }
+  if (source_) context_.loop.watch(source_.get(), EPOLLIN, [this](uint32_t) { on_readable(); });
+  return {};
+}
+
+Result<void> WorkerStream::open_source() {
+  if (options_.plan.source == StreamPlan::Source::kPty) {
+    auto pty = process::open_pty(options_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO);
+    if (pty) {
+      source_ = std::move(pty->master);
+      child_end_ = std::move(pty->slave);
+      return {};
+    }
+    // A machine that has no pseudo-terminal to spare still runs jobs.
+    context_.console.log().debug("{}: no pseudo-terminal ({}); a pipe instead", options_.name, pty.error().message);
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(errno, "pipe for " + options_.name);
+  source_.reset(ends[0]);
+  child_end_.reset(ends[1]);
+  return set_nonblocking(source_.get(), true);
+}
+
+void WorkerStream::on_readable() {
+  if (options_.plan.console && !context_.console.has_room(options_.stream)) {
+    held_ = true;
+    // Edge-triggered and for nothing: a hang-up, which cannot be masked, is reported once and not for ever.
+    context_.loop.rearm(source_.get(), EPOLLET);
+    return;
+  }
+  if (!read_once()) end();
+}
+
+std::optional<size_t> WorkerStream::read_once() {
+  ssize_t n = ::read(source_.get(), context_.buffer.data(), context_.buffer.size());
+  if (n < 0) {
+    if (errno == EAGAIN || errno == EINTR) return 0;
+    return std::nullopt;  // EIO: nobody has the pty open any more
+  }
+  if (n == 0) return std::nullopt;
+  auto size = static_cast<size_t>(n);
+  if (size >= kDefaultPipe && !std::exchange(enlarged_, true)) ::fcntl(source_.get(), F_SETPIPE_SZ, kLargePipe);
+  take({context_.buffer.data(), size});
+  return size;
+}
+
+void WorkerStream::take(std::string_view bytes) {
+  TimePoint now = context_.loop.now();
+  if (file_) {
+    file_.append(bytes, now);
+    if (file_.dropping()) say_dropped();
+  }
+  if (options_.stream == Stream::kStderr) digest_.feed(bytes, now);
+  if (options_.plan.console) show(bytes);
+}
+
+void WorkerStream::show(std::string_view bytes) {
+  Console& console = context_.console;
+  if (!console.line_open_by(options_.stream, options_.writer)) splitter_.reopen();
+  std::string& out = console.begin(options_.stream, options_.writer);
+  size_t before = out.size();
+  splitter_.feed(bytes, out);
+  if (options_.plan.filtered) {
+    context_.filtered[static_cast<int>(options_.stream)]->take(std::string_view(out).substr(before),
+                                                               context_.loop.now());
+  }
+  console.commit(options_.stream);
+  if (options_.shows_progress) show_progress();
+  if (options_.prompts) wait_for_prompt();
+}
+
+void WorkerStream::show_progress() {
+  std::string_view progress = splitter_.progress();
+  if (!progress.empty()) {
+    context_.console.set_live_line(splitter_.label() + std::string(progress));
+    context_.live_owner = this;
+  } else if (context_.live_owner == this) {
+    context_.console.set_live_line({});
+    context_.live_owner = nullptr;
+  }
+}
+
+void WorkerStream::wait_for_prompt() {
+  context_.loop.cancel(prompt_timer_);
+  if (!splitter_.has_partial() || !splitter_.progress().empty()) return;
+  prompt_timer_ = context_.loop.call_after(kPromptPause, [this] { show_prompt(); });
+}
+
+void WorkerStream::show_prompt() {
+  Console& console = context_.console;
+  if (!console.line_open_by(options_.stream, options_.writer)) splitter_.reopen();
+  splitter_.flush_partial(console.begin(options_.stream, options_.writer));
+  console.commit(options_.stream);
+}
+
+void WorkerStream::say_dropped() {
+  if (std::exchange(dropping_said_, true)) return;
+  context_.console.log().warn("{}: lines are being dropped: {} is full ({})", options_.name, options_.log_path,
+                              file_.reason());
+}
+
+void WorkerStream::resume() {
+  if (!std::exchange(held_, false) || !source_) return;
+  context_.loop.rearm(source_.get(), EPOLLIN);
+}
+
+void WorkerStream::drain() {
+  size_t total = 0;
+  while (source_ && total < kDrainLimit) {
+    auto size = read_once();
+    if (!size || *size == 0) break;
+    total += *size;
+  }
+  if (source_) end();
+}
+
+void WorkerStream::end() {
+  context_.loop.unwatch(source_.get());
+  source_.reset();
+  held_ = false;
+  context_.loop.cancel(prompt_timer_);
+  if (options_.plan.console) {
+    Console& console = context_.console;
+    if (!console.line_open_by(options_.stream, options_.writer)) splitter_.reopen();
+    std::string& out = console.begin(options_.stream, options_.writer);
+    size_t before = out.size();
+    splitter_.finish(out);
+    if (options_.plan.filtered) {
+      context_.filtered[static_cast<int>(options_.stream)]->take(std::string_view(out).substr(before),
+                                                                 context_.loop.now());
+    }
+    console.commit(options_.stream);
+    show_progress();
+  }
+  file_.finish();
+  if (file_.dropped_lines() > 0) {
+    context_.console.log().warn("{}: {} lines dropped: {} is full ({})", options_.name, file_.dropped_lines(),
+                                options_.log_path, file_.reason());
+  }
+}
+
+void WorkerStream::window_resized() {
+  if (options_.plan.source != StreamPlan::Source::kPty || !source_) return;
+  process::copy_window_size(options_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO, source_.get());
+}
+
+}  // namespace muster::agent

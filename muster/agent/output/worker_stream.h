@@ -1,0 +1,97 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/agent/console.h"
+#include "muster/agent/output/capped_file.h"
+#include "muster/agent/output/digest.h"
+#include "muster/agent/output/line_splitter.h"
+#include "muster/agent/output/stream_plan.h"
+#include "muster/base/fd.h"
+#include "muster/net/event_loop.h"
+
+namespace muster::agent {
+
+// Lines of all tee'd ranks that contain one of the filters: filtered_stdout.log, filtered_stderr.log.
+struct FilteredLog {
+  CappedFile file;
+  std::vector<std::string> filters;
+
+  // Whole, labelled lines.
+  void take(std::string_view lines, TimePoint now);
+};
+
+// What all streams of an Output share.
+struct StreamContext {
+  net::EventLoop& loop;
+  Console& console;
+  std::vector<char> buffer;                  // what one read may bring
+  std::shared_ptr<FilteredLog> filtered[2];  // of the current round; null without filters
+  const void* live_owner = nullptr;          // the stream whose progress is the live line
+};
+
+// stdout or stderr of one worker: from its pipe or pty to log file, digest and console.
+class WorkerStream {
+ public:
+  struct Options {
+    StreamPlan plan;
+    Stream stream;
+    std::string name;      // "rank 3 stdout"
+    std::string label;     // empty: none
+    std::string log_path;  // where plan.file
+    uint64_t cap = 0;
+    bool shows_progress = false;   // its \r progress is the console's live line
+    bool prompts = false;          // its worker has the terminal's input: show an unfinished line after a pause
+    const void* writer = nullptr;  // see Console::begin
+  };
+
+  WorkerStream(StreamContext& context, Options options);
+  ~WorkerStream();
+  WorkerStream(const WorkerStream&) = delete;
+  WorkerStream& operator=(const WorkerStream&) = delete;
+
+  // Makes pipe or pty and opens the log file; starts reading.
+  Result<void> open();
+  int child_fd() const { return child_end_.get(); }
+  void close_child_end() { child_end_.reset(); }
+
+  // Reads what is there now and ends, even if somebody still holds the other end.
+  void drain();
+  // The console has room again.
+  void resume();
+  void window_resized();
+
+  StderrDigest digest() const { return digest_.digest(); }
+  const std::string& log_path() const { return options_.log_path; }
+  uint64_t dropped_lines() const { return file_.dropped_lines(); }
+
+ private:
+  Result<void> open_source();
+  void on_readable();
+  // Bytes taken; 0: nothing there for now; none: the end.
+  std::optional<size_t> read_once();
+  void take(std::string_view bytes);
+  void show(std::string_view bytes);
+  void show_progress();
+  void wait_for_prompt();
+  void show_prompt();
+  void say_dropped();
+  void end();
+
+  StreamContext& context_;
+  Options options_;
+  Fd source_;
+  Fd child_end_;
+  CappedFile file_;
+  LineSplitter splitter_;
+  DigestBuilder digest_;
+  bool enlarged_ = false;
+  bool held_ = false;  // not reading: the console is full
+  bool dropping_said_ = false;
+  net::EventLoop::TimerId prompt_timer_ = 0;
+};
+
+}  // namespace muster::agent

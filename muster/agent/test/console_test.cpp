@@ -1,0 +1,258 @@
+#include "muster/agent/console.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include "muster/agent/output/console_sink.h"
+#include "muster/agent/test/output_harness.h"
+#include "muster/process/pty.h"
+
+namespace muster::agent {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::make_pipe;
+using testing::Pipe;
+using testing::read_available;
+using testing::run_until;
+using testing::TemporaryDirectory;
+
+constexpr auto kSoon = std::chrono::seconds(10);
+
+void put(Console& console, Stream stream, const void* writer, std::string_view text) {
+  console.begin(stream, writer) += text;
+  console.commit(stream);
+}
+
+TEST(Console, KeepsStreamsApart) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  put(console, Stream::kStdout, &loop, "to stdout\n");
+  console.log().warn("to {}", "stderr");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_TRUE(console.idle());
+  EXPECT_EQ(read_available(out.read.get()), "to stdout\n");
+  EXPECT_EQ(read_available(err.read.get()), "muster: warning: to stderr\n");
+}
+
+TEST(Console, TheSameFileTwiceIsOneOrderedStream) {
+  net::EventLoop loop;
+  Pipe both = make_pipe();
+  Fd again(::dup(both.write.get()));
+  Console console(loop, {.stdout_fd = both.write.get(), .stderr_fd = again.get()});
+  std::string expected;
+  for (int i = 0; i < 100; ++i) {
+    std::string line = std::to_string(i) + "\n";
+    put(console, i % 3 == 0 ? Stream::kStderr : Stream::kStdout, &loop, line);
+    expected += line;
+  }
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(read_available(both.read.get()), expected);
+}
+
+TEST(Console, DoesNotTouchTheFlagsOfASharedDescriptor) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  put(console, Stream::kStdout, &loop, "x\n");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(::fcntl(out.write.get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
+TEST(Console, AStoppedReaderBlocksNobodyAndLosesNothing) {
+  net::EventLoop loop;
+  TemporaryDirectory directory;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  console.set_spool(directory.path(), 1 << 30);
+  bool room_again = false;
+  console.on_room([&] { room_again = true; });
+
+  std::string line(99, 'x');
+  line += '\n';
+  size_t written = 0;
+  while (console.has_room(Stream::kStdout)) {
+    put(console, Stream::kStdout, &loop, line);
+    written += line.size();
+    ASSERT_LT(written, 16u << 20);
+  }
+  ASSERT_TRUE(run_until(loop, [&] { return room_again; }));  // patience is over: what follows is spooled
+  for (int i = 0; i < 50000; ++i, written += line.size()) put(console, Stream::kStdout, &loop, line);
+  loop.run_until(Deadline::in(std::chrono::milliseconds(1)));
+  EXPECT_FALSE(console.idle());
+  EXPECT_TRUE(std::filesystem::is_empty(directory.path()));
+
+  std::string got;
+  ASSERT_TRUE(run_until(loop, [&] {
+    got += read_available(out.read.get());
+    return console.idle() && got.size() >= written;
+  }));
+  EXPECT_EQ(got.size(), written);
+  for (size_t at = 0; at < got.size(); at += line.size()) ASSERT_EQ(got.compare(at, line.size(), line), 0);
+  EXPECT_EQ(console.dropped_lines(), 0u);
+}
+
+TEST(Console, AFullSpoolDropsWholeLinesAndSaysSoInTheirPlace) {
+  net::EventLoop loop;
+  TemporaryDirectory directory;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  console.set_spool(directory.path(), 1 << 20);
+  std::string line(99, 'x');
+  line += '\n';
+  uint64_t lines = 0;
+  for (; lines < 100000; ++lines) {
+    put(console, Stream::kStdout, &loop, line);
+    if (!console.has_room(Stream::kStdout)) {
+      ASSERT_TRUE(run_until(loop, [&] { return console.has_room(Stream::kStdout); }));
+    }
+  }
+  console.write(Stream::kStdout, "ours\n");
+  std::string got;
+  ASSERT_TRUE(run_until(loop, [&] {
+    got += read_available(out.read.get());
+    return console.idle() && got.ends_with("ours\n");
+  }));
+  uint64_t shown = 0;
+  for (size_t at = 0; got.compare(at, line.size(), line) == 0; at += line.size()) ++shown;
+  EXPECT_GT(console.dropped_lines(), 0u);
+  EXPECT_EQ(shown + console.dropped_lines(), lines);
+  EXPECT_EQ(got.substr(shown * line.size()), "muster: warning: " + std::to_string(console.dropped_lines()) +
+                                                 " lines dropped here: too slow a reader, and the spool in " +
+                                                 directory.path() +
+                                                 " is full (cap 1 MiB; raise it with --output-cap)\nours\n");
+}
+
+TEST(Console, AReaderThatHasGoneEndsTheOutputNotTheJob) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  out.read.reset();
+  put(console, Stream::kStdout, &loop, "nobody listens\n");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_TRUE(console.broken(Stream::kStdout));
+  EXPECT_FALSE(console.broken(Stream::kStderr));
+  EXPECT_TRUE(console.idle());
+  EXPECT_TRUE(console.has_room(Stream::kStdout));
+  put(console, Stream::kStdout, &loop, "still nobody\n");
+  console.log().info("stderr works");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(read_available(err.read.get()), "muster: stderr works\n");
+}
+
+TEST(Console, AReaderThatGoesWhileWeAreBehindEndsIt) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  std::string block(1 << 20, 'x');
+  block.back() = '\n';
+  for (int i = 0; i < 8; ++i) put(console, Stream::kStdout, &loop, block);
+  EXPECT_FALSE(console.idle());
+  out.read.reset();
+  EXPECT_TRUE(run_until(loop, [&] { return console.idle(); }));
+  EXPECT_TRUE(console.broken(Stream::kStdout));
+}
+
+TEST(Console, AClosedDescriptorIsABrokenStream) {
+  net::EventLoop loop;
+  Pipe err = make_pipe();
+  Console console(loop, {.stdout_fd = 999, .stderr_fd = err.write.get()});
+  put(console, Stream::kStdout, &loop, "x\n");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_TRUE(console.broken(Stream::kStdout));
+}
+
+TEST(Console, ASocketIsNeverBlockedOn) {
+  net::EventLoop loop;
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  Fd reader(ends[0]), writer(ends[1]);
+  Pipe err = make_pipe();
+  Console console(loop, {.stdout_fd = writer.get(), .stderr_fd = err.write.get()});
+  std::string block(1 << 20, 'x');
+  block.back() = '\n';
+  for (int i = 0; i < 8; ++i) put(console, Stream::kStdout, &loop, block);
+  size_t got = 0;
+  ASSERT_TRUE(run_until(loop, [&] {
+    got += read_available(reader.get()).size();
+    return console.idle() && got >= 8 * block.size();
+  }));
+  EXPECT_EQ(got, 8 * block.size());
+}
+
+TEST(Console, AFullDiskUnderStdoutIsSaidOnStderr) {
+  net::EventLoop loop;
+  Fd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  Pipe err = make_pipe();
+  Console console(loop, {.stdout_fd = full.get(), .stderr_fd = err.write.get()});
+  put(console, Stream::kStdout, &loop, "a\nb\n");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(console.dropped_lines(), 2u);
+  EXPECT_EQ(read_available(err.read.get()),
+            "muster: warning: lines of stdout are being lost: No space left on device\n");
+}
+
+TEST(Console, ALineSomebodyLeftUnfinishedIsEndedFirst) {
+  net::EventLoop loop;
+  Pipe out = make_pipe();
+  Fd again(::dup(out.write.get()));
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = again.get()});
+  int one = 0, two = 0;
+  put(console, Stream::kStdout, &one, "prompt> ");
+  EXPECT_TRUE(console.line_open_by(Stream::kStderr, &one));
+  put(console, Stream::kStdout, &one, "goes on");
+  put(console, Stream::kStdout, &two, "another\n");
+  console.log().info("ours");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(read_available(out.read.get()), "prompt> goes on\nanother\nmuster: ours\n");
+}
+
+TEST(Console, EachLineOfATorchrunMessageHasItsPrefix) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.torchrun_style = true, .stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  console.log().warn("one\ntwo");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_THAT(read_available(err.read.get()),
+              ::testing::MatchesRegex("W[0-9]+ [0-9:]+[.][0-9]+ [0-9]+ muster[]] one\n"
+                                      "W[0-9]+ [0-9:]+[.][0-9]+ [0-9]+ muster[]] two\n"));
+}
+
+TEST(Console, TheLiveLineIsOnlyForTerminals) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  console.set_live_line("50%");
+  put(console, Stream::kStdout, &loop, "x\n");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(read_available(out.read.get()), "x\n");
+  EXPECT_EQ(read_available(err.read.get()), "");
+}
+
+TEST(Console, OnATerminalTheLiveLineStaysBelowTheText) {
+  net::EventLoop loop;
+  auto pty = process::open_pty(-1);
+  ASSERT_TRUE(pty);
+  Fd again(::dup(pty->slave.get()));
+  Console console(loop, {.stdout_fd = pty->slave.get(), .stderr_fd = again.get()});
+  ASSERT_TRUE(console.is_terminal(Stream::kStdout));
+  console.set_live_line("50%");
+  console.flush(Deadline::in(kSoon));
+  put(console, Stream::kStdout, &loop, "text\n");
+  console.flush(Deadline::in(kSoon));
+  console.set_live_line("");
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(read_available(pty->master.get()), "50%\x1b[0m\r\x1b[Ktext\n50%\x1b[0m\r\x1b[K");
+}
+
+TEST(FitColumns, CountsWhatIsSeen) {
+  EXPECT_EQ(fit_columns("abcdef", 3), "abc");
+  EXPECT_EQ(fit_columns("\x1b[31mab\x1b[0mcd", 3), "\x1b[31mab\x1b[0mc");
+  EXPECT_EQ(fit_columns("\xe2\x96\x88\xe2\x96\x88\xe2\x96\x88", 2), "\xe2\x96\x88\xe2\x96\x88");
+  EXPECT_EQ(fit_columns("ab\x1b[", 9), "ab\x1b[");
+}
+
+}  // namespace
+}  // namespace muster::agent
