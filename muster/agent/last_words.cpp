@@ -132,6 +132,14 @@ LastWords last_words(std::string_view text) {
   return words;
 }
 
+LastWords last_words(const StderrDigest& output) {
+  if (output.exception_line.empty()) return {};
+  LastWords words = last_words(output.tail);
+  // The digest keeps the beginning of a long line only.
+  if (words.last_exception.starts_with(output.exception_line)) return words;
+  return {output.exception_line, output.exception_line, 0};
+}
+
 std::string_view peer_loss_phrase(std::string_view text) {
   for (std::string_view phrase : kPeerLoss)
     if (contains_ignoring_case(text, phrase)) return phrase;

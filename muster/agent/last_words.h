@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "muster/agent/output.h"
+
 namespace muster::agent {
 
 // What the last Python traceback in a text says. Exceptions chain ("During handling of the above exception, …"): the
@@ -15,6 +17,9 @@ struct LastWords {
 
 // The text is a stderr or the call stack of an error file; PyTorch's "[rank0]: " in front of lines is ignored. Pure.
 LastWords last_words(std::string_view text);
+
+// The same of the error a stderr ended with: of its last traceback if that is the error, not one it survived.
+LastWords last_words(const StderrDigest& output);
 
 // The phrase a lost peer causes (connection reset, NCCL, gloo or MPI aborts) if the text has one; else empty.
 std::string_view peer_loss_phrase(std::string_view text);

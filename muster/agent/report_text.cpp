@@ -49,12 +49,6 @@ std::string with_detail(const WorkerOutcome& worker, std::string_view detail) {
   return detail.empty() ? worker.status.text() : fmt::format("{}: {}", worker.status.text(), detail);
 }
 
-std::string peer_words(const WorkerOutcome& worker) {
-  for (std::string_view text : {std::string_view(worker.output.exception_line), std::string_view(worker.output.tail)})
-    if (auto phrase = peer_loss_phrase(text); !phrase.empty()) return std::string(phrase);
-  return worker.error_file ? std::string(peer_loss_phrase(worker.error_file->message)) : std::string();
-}
-
 // One of the others, without its rank, so that those alike share a line.
 std::string fate(const WorkerOutcome& worker, Blame blame) {
   switch (blame) {
@@ -64,7 +58,8 @@ std::string fate(const WorkerOutcome& worker, Blame blame) {
       return fmt::format("stopped by muster ({})",
                          worker.status.signal != 0 ? process::signal_name(worker.status.signal) : worker.status.text());
     case Blame::kPeer:
-      return fmt::format("fell because a peer was gone ({})", with_detail(worker, peer_words(worker)));
+      return fmt::format("fell because a peer was gone ({})",
+                         with_detail(worker, peer_loss_phrase(failure_words(worker))));
     case Blame::kItself:
     case Blame::kRootCause:
       break;
@@ -97,7 +92,7 @@ void add_quote(Text& text, std::string_view title, std::string_view from) {
 
 void add_last_words(Text& text, const WorkerOutcome& worker) {
   if (std::string exception = exception_of(worker); !exception.empty()) text.error(exception);
-  bool tail_says_it = !last_words(worker.output.tail).last_exception.empty();
+  bool tail_says_it = !worker.output.exception_line.empty();
   if (worker.error_file && !worker.error_file->callstack.empty() && !tail_says_it) {
     add_quote(text, "its call stack:", worker.error_file->callstack);
   } else if (!trim(worker.output.tail).empty()) {

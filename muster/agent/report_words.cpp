@@ -5,10 +5,14 @@
 
 #include "muster/agent/last_words.h"
 #include "muster/agent/printable.h"
+#include "muster/base/strings.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
 namespace {
+
+// Where the reason is looked for when there is no exception.
+constexpr size_t kLastLines = 10, kLastLinesOfAbort = 60;
 
 std::string_view meaning_of(int signal) {
   switch (signal) {
@@ -54,10 +58,18 @@ std::string how_it_ended(const WorkerOutcome& worker) {
 
 std::string exception_of(const WorkerOutcome& worker) {
   if (worker.error_file && worker.error_file->structured) return printable(first_line(worker.error_file->message));
-  if (auto words = last_words(worker.output.tail); !words.last_exception.empty())
-    return printable(words.last_exception);
   if (!worker.output.exception_line.empty()) return printable(worker.output.exception_line);
   return worker.error_file ? printable(first_line(worker.error_file->message)) : std::string();
+}
+
+std::string failure_words(const WorkerOutcome& worker) {
+  if (auto words = last_words(worker.output); !words.first_exception.empty()) return words.first_exception;
+  if (worker.error_file) {
+    auto words = last_words(worker.error_file->callstack);
+    return words.first_exception.empty() ? worker.error_file->message : words.first_exception;
+  }
+  size_t count = worker.status.signal == SIGABRT ? kLastLinesOfAbort : kLastLines;
+  return join(last_lines(worker.output.tail, count), "\n");
 }
 
 std::string duration_text(Duration duration) {

@@ -13,6 +13,9 @@ std::string how_it_ended(const WorkerOutcome& worker);
 // The exception a worker ended with, from its stderr or its error file; empty for none.
 std::string exception_of(const WorkerOutcome& worker);
 
+// The words that tell why: of the first exception of its chain, of the error file, or its last lines.
+std::string failure_words(const WorkerOutcome& worker);
+
 // "0.52 s", "12.3 s", "3 min 20 s", "2 h 05 min"
 std::string duration_text(Duration duration);
 

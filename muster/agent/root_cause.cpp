@@ -4,9 +4,8 @@
 #include <tuple>
 
 #include "muster/agent/last_words.h"
-#include "muster/agent/printable.h"
 #include "muster/agent/report.h"
-#include "muster/base/strings.h"
+#include "muster/agent/report_words.h"
 
 namespace muster::agent {
 namespace {
@@ -20,8 +19,6 @@ constexpr Duration kFresh = 60s;
 constexpr Duration kSeenLate = 100ms;
 // Lines after a traceback that still leave it the last thing a killed process said.
 constexpr size_t kLinesAfterError = 12;
-// Where words of a lost peer are looked for when there is no traceback.
-constexpr size_t kLastLines = 10, kLastLinesOfAbort = 60;
 
 enum class Source { kExit, kStderr, kErrorFile };
 
@@ -78,19 +75,7 @@ bool is_final(const WorkerOutcome& worker, const Utterance& error) {
   if (std::min(worker.stop_requested.value_or(worker.ended), worker.ended) - error.when > kFresh) return false;
   if (error.source != Source::kStderr || worker.status.signal == 0) return true;
   if (crashed(worker) && worker.status.signal != SIGKILL) return true;
-  return last_words(worker.output.tail).lines_after <= kLinesAfterError;
-}
-
-// The words that tell why: of the first exception of the chain, of the error file, or the last lines.
-std::string words_of(const WorkerOutcome& worker) {
-  if (auto words = last_words(worker.output.tail); !words.first_exception.empty()) return words.first_exception;
-  if (worker.error_file) {
-    auto words = last_words(worker.error_file->callstack);
-    return words.first_exception.empty() ? worker.error_file->message : words.first_exception;
-  }
-  if (!worker.output.exception_line.empty()) return worker.output.exception_line;
-  size_t count = worker.status.signal == SIGABRT ? kLastLinesOfAbort : kLastLines;
-  return join(last_lines(worker.output.tail, count), "\n");
+  return last_words(worker.output).lines_after <= kLinesAfterError;
 }
 
 Evidence weigh(const WorkerOutcome& worker, bool old_errors_count) {
@@ -108,7 +93,7 @@ Evidence weigh(const WorkerOutcome& worker, bool old_errors_count) {
     if (killed_from_outside(worker)) evidence.when -= kSeenLate;
   }
   if (!crashed(worker) && (!evidence.stopped || worker.status.signal == 0))
-    evidence.lost_peer = !peer_loss_phrase(words_of(worker)).empty();
+    evidence.lost_peer = !peer_loss_phrase(failure_words(worker)).empty();
   return evidence;
 }
 

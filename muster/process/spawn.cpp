@@ -17,7 +17,7 @@
 
 // The child shares our memory until it executes, so nothing that runs in it may be instrumented: a sanitizer would
 // take its system calls for ours.
-#define MUSTER_IN_CHILD __attribute__((no_sanitize_address, no_sanitize_thread, no_sanitize_undefined, noinline))
+#define MUSTER_IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
 namespace muster::process {
 namespace {

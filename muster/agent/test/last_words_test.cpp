@@ -51,6 +51,14 @@ TEST(LastWords, SurvivesTextThatWasCutOff) {
   EXPECT_EQ(words.first_exception, "OSError: third\n");
 }
 
+TEST(LastWords, OfADigestAreThoseOfItsError) {
+  const std::string handled = "Traceback (most recent call last):\n  File \"a\"\nKeyError: 'handled'\n";
+  EXPECT_EQ(last_words({handled, std::nullopt, ""}).last_exception, "");
+  EXPECT_EQ(last_words({handled, TimePoint(), "KeyError: 'handled'"}).last_exception, "KeyError: 'handled'");
+  LastWords abort = last_words({handled + "terminate called\n", TimePoint(), "terminate called"});
+  EXPECT_EQ(abort.first_exception, "terminate called");
+}
+
 TEST(PeerLossPhrase, IsTheOneFound) {
   EXPECT_EQ(peer_loss_phrase("x: connection RESET by peer [1]"), "Connection reset by peer");
   EXPECT_EQ(peer_loss_phrase("all is well"), "");

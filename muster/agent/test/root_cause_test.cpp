@@ -134,7 +134,7 @@ std::vector<Case> cases() {
                     "[rank0]: Traceback (most recent call last):\n[rank0]:   File \"a\"\n[rank0]: "
                     "ValueError: bad batch\n[W1115 10:00:00.1 TCPStore.cpp:125] [c10d] recvValue "
                     "failed: Broken pipe\n",
-                    "[rank0]: ValueError: bad batch"),
+                    "ValueError: bad batch"),
         Worker(1, exited(1), 1.2).raised(0.9, kGlooReset)},
        {kRootCause, kPeer}},
       {"EverybodyEndedWell", {Worker(0, exited(0), 1), Worker(1, exited(0), 2)}, {kNone, kNone}},
