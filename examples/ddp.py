@@ -8,6 +8,7 @@
 import argparse
 import math
 import os
+import sys
 import time
 
 import torch
@@ -35,6 +36,13 @@ def average(values, distributed):
         dist.all_reduce(total)
         total /= dist.get_world_size()
     return total.tolist()
+
+
+def show_progress(epoch, step, steps):
+    """A bar that the epoch's line then replaces; only where somebody watches."""
+    if sys.stdout.isatty():
+        done = 24 * step // steps
+        print(f"\r{epoch:5}  [{'#' * done}{'.' * (24 - done)}]", end="" if step < steps else "\r", flush=True)
 
 
 def main():
@@ -65,7 +73,7 @@ def main():
     for epoch in range(1, options.epochs + 1):
         sampler.set_epoch(epoch)
         started, losses, correct = time.monotonic(), 0.0, 0
-        for inputs, targets in loader:
+        for step, (inputs, targets) in enumerate(loader, 1):
             if options.fail == epoch and rank == 1:
                 raise ValueError(f"rank 1 was told to fail in epoch {epoch}")
             optimizer.zero_grad()
@@ -75,6 +83,8 @@ def main():
             optimizer.step()
             losses += loss.item() * len(inputs)
             correct += (outputs.argmax(1) == targets).sum().item()
+            if rank == 0:
+                show_progress(epoch, step, len(loader))
         seen = len(sampler)
         loss, accuracy = average([losses / seen, correct / seen], distributed)
         if rank == 0:
