@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "muster/base/result.h"
@@ -10,8 +11,8 @@ namespace muster::process {
 std::vector<int> affinity_cpus();
 
 // What this job may really use: the mask's size, cut by the cgroup's CPU quota (v1 and v2, every level up to the
-// root), at least 1.
-int usable_cores();
+// root; 1.5 CPUs count as 2), at least 1. `root` is "" outside tests.
+int usable_cores(const std::string& root = "");
 
 // OMP_NUM_THREADS for each of `workers`: the cores divided, at least 1.
 int threads_per_worker(int cores, int workers);

@@ -19,8 +19,23 @@ struct GpuCount {
 using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
 
 // Looks, in this order, at CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, ZE_AFFINITY_MASK, the
-// scheduler's variables, <root>/proc/driver/nvidia/gpus and <root>/sys/class/kfd. Loads no driver library.
-// `root` is "" outside tests.
+// scheduler's variables, <root>/proc/driver/nvidia/gpus and <root>/sys/class/kfd. Loads no driver library, and reads
+// no file when a variable decides. `root` is "" outside tests.
 GpuCount count_gpus(const GetEnv& getenv, const std::string& root = "");
+
+// The pure parts. (PBS names GPUs in no variable but the CUDA_VISIBLE_DEVICES of its hook.)
+
+// The devices CUDA and HIP make visible for such a value: numbers ("1x" is 1), or UUIDs ("GPU-…", "MIG-…") whose kind
+// the first entry fixes. The first entry that is neither ends the list, a repeated one leaves nothing at all.
+std::vector<std::string> parse_visible_devices(std::string_view value);
+
+// Entries of ZE_AFFINITY_MASK, "card" or "card.tile", each once; with `composite`, the cards they belong to.
+std::vector<std::string> parse_ze_mask(std::string_view value, bool composite);
+
+// "4", "v100:4", "gpu:a100:2,gpu:v100:1(S:0-1)": the sum; nothing if it is not of that form.
+std::optional<int> parse_gpu_amount(std::string_view value);
+
+// "0,2-4" and "gpu:0,1": the indices.
+std::optional<std::vector<std::string>> parse_gpu_list(std::string_view value);
 
 }  // namespace muster::process

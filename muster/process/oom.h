@@ -12,13 +12,14 @@ struct OomCounters {
   std::map<std::string, uint64_t> cgroups;  // by folder
   uint64_t host = 0;
 };
+// `root` is "" outside tests.
 OomCounters read_oom_counters(const std::string& root = "");
 
 // Was a SIGKILL between the two readings an out-of-memory kill?
 enum class OomVerdict {
   kNo,
-  kPossibly,  // only the host's counter moved: it may have been somebody else's process
-  kYes,       // a counter of the job's own cgroup moved
+  kPossibly,  // only the host's counter, or one of a cgroup above the job's, moved: it may have been somebody else's
+  kYes,       // the counter of the job's own cgroup moved
 };
 OomVerdict judge_oom(const OomCounters& before, const OomCounters& after);
 
