@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "muster/base/fd.h"
+#include "muster/base/log.h"
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
+
+namespace muster::store {
+
+struct ServerOptions {
+  // Asked for each new connection; a peer it refuses is closed with a log line. Empty: everybody may come.
+  std::function<bool(const net::Address& peer)> accept_peer = {};
+  // Unsent replies of one connection. Above the first its further requests have to wait; above the second, which one
+  // reply alone or events of watched keys may reach, it is closed.
+  size_t pause_output_at = 1 << 20;
+  size_t max_output = 256 << 20;
+};
+
+// A server of PyTorch's TCPStore protocol for clients from 1.13 to 2.15, each in its own dialect (wire.h says how they
+// are told apart). One thread: that of the loop, which must outlive the server. Never blocks, never asks the resolver.
+//
+// A client that breaks the protocol or a limit is closed with one log line that names it; nobody else notices.
+class Server {
+ public:
+  Server(net::EventLoop& loop, Log& log, ServerOptions options = {});
+  ~Server();  // closes
+
+  // Port 0: chosen by the system. A taken port is a usage error.
+  Result<void> listen(uint16_t port, bool loopback_only = false);
+  uint16_t port() const;  // 0 when not listening
+
+  // Serves a connection that somebody else accepted, and of which he has read `first_bytes`. Non-blocking.
+  void adopt(Fd connection, const net::Address& peer, std::string_view first_bytes);
+
+  // Closes every connection and the port, which can be bound again at once, and forgets all keys. Not from inside a
+  // callback of this server.
+  void close();
+
+  size_t connections() const;
+  size_t keys() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::store

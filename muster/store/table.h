@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "muster/store/wire.h"
+
+namespace muster::store {
+
+class Waiter;
+
+// A key's value, a queue of that name, and who waits for or watches it. Exists while any of these does.
+struct Entry {
+  struct Node;  // one registration of a Waiter
+  struct Extras {
+    std::deque<std::string> queue;
+    std::vector<Waiter*> watchers;
+  };
+
+  bool has_queue() const { return extras && !extras->queue.empty(); }
+  bool present() const { return has_value || has_queue(); }
+
+  std::string value;
+  Node* first = nullptr;  // waiters, longest waiting first
+  Node* last = nullptr;
+  std::unique_ptr<Extras> extras;
+  bool has_value = false;
+};
+using Slot = std::pair<const std::string, Entry>;
+
+struct Entry::Node {
+  Waiter* waiter = nullptr;
+  Slot* slot = nullptr;  // null once the key has come
+  Node* previous = nullptr;
+  Node* next = nullptr;
+};
+
+// A client as the table sees it: at most one wait (WAIT or BARRIER) at a time, and any number of watches.
+// Must be given to Table::forget() before it is destroyed.
+class Waiter {
+ public:
+  bool waiting() const { return missing_ > 0; }
+
+ protected:
+  Waiter() = default;
+  ~Waiter() = default;
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+ private:
+  friend class Table;
+  Entry::Node one_;                       // most waits are for one key
+  std::unique_ptr<Entry::Node[]> many_;   // registrations of a wait for several
+  uint32_t registered_ = 0;               // nodes in use
+  uint32_t missing_ = 0;                  // of these, keys that have not come
+  std::unique_ptr<std::string> granted_;  // the queue whose item released it, until its next request
+  std::unique_ptr<std::vector<Slot*>> watched_;
+};
+
+// The store's keys and queues and what waits for them: all semantics, no I/O, no clock. One thread.
+class Table {
+ public:
+  // Called from inside the operations below; must not call the table back.
+  class Observer {
+   public:
+    // Everything it waited for has come (or the barrier is complete). It no longer waits.
+    virtual void released(Waiter& waiter) = 0;
+    // A key it watches has changed.
+    virtual void changed(Waiter& watcher, Change change, std::string_view key, std::string_view old_value,
+                         std::string_view new_value) = 0;
+
+   protected:
+    ~Observer() = default;
+  };
+
+  explicit Table(Observer& observer) : observer_(observer) {}
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  void set(std::string_view key, std::string_view value);
+  void append(std::string_view key, std::string_view bytes);
+  // Stores `desired` if the value equals `expected` (an absent key equals an empty one). The resulting value; where
+  // nothing is there and nothing was stored `expected`, as PyTorch's callers know it.
+  std::string_view compare_set(std::string_view key, std::string_view expected, std::string_view desired);
+  const std::string* get(std::string_view key) const;
+  // Adds to a decimal text as strtoll() reads it, wrapping around. Nothing is changed if it is no number.
+  std::optional<int64_t> add(std::string_view key, int64_t delta);
+  bool remove(std::string_view key);
+
+  // Queues have names of their own: a name may be key and queue at once. An empty queue does not exist.
+  // A push releases the one client that has waited longest; if that does not pop next, the following one.
+  void push(std::string_view key, std::string_view bytes);
+  std::optional<std::string> pop(std::string_view key);
+  size_t queue_size(std::string_view key) const;
+
+  // Number of keys, and all of them in no order.
+  size_t size() const { return values_; }
+  void for_each_key(const std::function<void(std::string_view)>& visit) const;
+
+  // Keys with a value and queues with an item are present.
+  bool has_all(const StringList& keys) const;
+  // True: all are present. False: `waiter` is released when each absent one has come, be it only for a moment. Takes
+  // the place of a wait that is still pending.
+  bool wait(Waiter& waiter, const StringList& keys);
+  // Counts one arrival at the key. True: complete, everyone waiting is released. False: `waiter` waits. Nothing: the
+  // key holds no number.
+  std::optional<bool> barrier(Waiter& waiter, std::string_view key, int64_t world_size);
+  void cancel(Waiter& waiter);
+  // To be told of each request before it is executed: hands the item of a queue on if it is not popped by the one who
+  // was woken for it.
+  void next_request(Waiter& waiter, const Request& request) {
+    if (waiter.granted_) [[unlikely]]
+      settle_grant(waiter, &request);
+  }
+
+  void watch(Waiter& watcher, std::string_view key);
+  // The client is gone.
+  void forget(Waiter& waiter);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view key) const { return std::hash<std::string_view>{}(key); }
+  };
+  using Map = std::unordered_map<std::string, Entry, Hash, std::equal_to<>>;
+
+  Slot& slot(std::string_view key);
+  const Entry* find(std::string_view key) const;
+  void store(Slot& slot, std::string_view value);
+  void release_all(Entry& entry);
+  void release_one(Slot& slot);
+  bool arrived(Entry::Node& node);
+  void notify(Slot& slot, Change change, std::string_view old_value);
+  void drop_if_unused(Slot& slot);
+  void settle_grant(Waiter& waiter, const Request* request);
+  static void link(Waiter& waiter, Entry::Node& node, Slot& slot);
+  static void unlink(Entry::Node& node);
+
+  Observer& observer_;
+  Map map_;
+  size_t values_ = 0;
+};
+
+}  // namespace muster::store
