@@ -6,6 +6,17 @@ namespace muster::agent {
 
 // Runs the job on this node to its end: rounds of workers, restarts, signals, the report. Call it in the agent process
 // (see warden.h). Blocks until nothing of the job is left; returns muster's exit code.
+//
+//   starting ── all workers spawned ─────────────▶ running
+//   starting ── a spawn failed, or a signal ─────▶ stopping
+//   running  ── a worker failed, or a signal ────▶ stopping   SIGTERM (or that signal) to every group, the grace, SIGKILL
+//   running  ── the last worker exited with 0 ───▶ draining
+//   stopping ── the last worker is gone, a worker had failed, restarts remain, no signal ──▶ starting (the next round)
+//   stopping ── the last worker is gone, otherwise ──▶ draining
+//   draining ── the console has caught up, or a signal ──▶ the report, the exit code
+//
+// A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
+// every state.
 int run_job(const JobSpec& job, int warden_pid, int warden_pidfd);
 
 }  // namespace muster::agent

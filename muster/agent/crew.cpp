@@ -1,0 +1,165 @@
+#include "muster/agent/crew.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "muster/net/address.h"
+#include "muster/process/descendants.h"
+
+namespace muster::agent {
+
+Crew::Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundInfo round)
+    : job_(job), layout_(layout), output_(output), round_(std::move(round)) {
+  workers_.reserve(static_cast<size_t>(job.workers));  // handed out by address
+}
+
+Placement Crew::next_placement() const {
+  int rank = static_cast<int>(workers_.size());
+  Placement placement;
+  placement.rank = placement.local_rank = placement.role_rank = rank;
+  placement.world_size = placement.local_world_size = placement.role_world_size = job_.workers;
+  return placement;
+}
+
+Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
+  Worker worker;
+  worker.placement = next_placement();
+  int local_rank = worker.placement.local_rank;
+  worker.marker = worker_marker(round_, worker.placement.rank);
+  round_.error_file = layout_.error_file(round_.round, local_rank);
+  MUSTER_TRY(WorkerStdio stdio, output_.open(round_, worker.placement));
+
+  process::SpawnSpec spec;
+  spec.program = job_.command.program;
+  spec.argv = worker_argv(job_.command, local_rank);
+  spec.environment = worker_environment(job_, round_, worker.placement);
+  spec.stdin_fd = stdio.stdin_fd < 0 && !stdio.stdin_null ? STDIN_FILENO : stdio.stdin_fd;
+  spec.stdout_fd = stdio.stdout_fd;
+  spec.stderr_fd = stdio.stderr_fd;
+  spec.cpus = cpus;
+  worker.started = Clock::now();
+  auto child = process::spawn(spec);
+  output_.child_started(local_rank);
+  if (!child) {
+    output_.drain(local_rank);
+    return std::move(child).error();
+  }
+  worker.child = *std::move(child);
+  worker.running = true;
+  ++running_;
+  workers_.push_back(std::move(worker));
+  return &workers_.back();
+}
+
+void Crew::all_started() { oom_before_ = process::read_oom_counters(); }
+
+bool Crew::anyone_failed() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const Worker& worker) { return !worker.running && !worker.status.success(); });
+}
+
+Worker* Crew::find(pid_t pid) {
+  auto found = std::find_if(workers_.begin(), workers_.end(),
+                            [&](const Worker& worker) { return worker.running && worker.child.pid == pid; });
+  return found == workers_.end() ? nullptr : &*found;
+}
+
+bool Crew::collect(Worker& worker) {
+  auto status = process::try_reap(worker.child);
+  if (!status) return false;
+  worker.status = *status;
+  worker.ended = Clock::now();
+  worker.ended_at = std::chrono::system_clock::now();
+  worker.running = false;
+  --running_;
+  if (status->signal == SIGKILL && !worker.killed)
+    worker.oom = process::judge_oom(oom_before_, process::read_oom_counters());
+  output_.drain(worker.placement.local_rank);
+  return true;
+}
+
+void Crew::ask(Worker& worker, int signal, TimePoint now) {
+  if (!worker.running) return;
+  if (!worker.stop_requested) worker.stop_requested = now;
+  process::signal_group(worker.child.pid, signal);
+  // Whoever is stopped can only answer when it runs again.
+  process::signal_group(worker.child.pid, SIGCONT);
+}
+
+void Crew::kill(Worker& worker) {
+  if (!worker.running) return;
+  worker.killed = true;
+  process::signal_group(worker.child.pid, SIGKILL);
+}
+
+void Crew::signal_all(int signal) {
+  for (const Worker& worker : workers_)
+    if (worker.running) process::signal_group(worker.child.pid, signal);
+}
+
+void Crew::sweep(Deadline deadline) {
+  std::vector<pid_t> running;
+  std::vector<const Worker*> gone;
+  for (Worker& worker : workers_) {
+    if (worker.running) {
+      running.push_back(worker.child.pid);
+    } else if (!worker.swept) {
+      gone.push_back(&worker);
+      worker.swept = true;
+    }
+  }
+  if (gone.empty()) return;
+  process::kill_descendants(deadline, running, [&](pid_t pid) {
+    return std::any_of(gone.begin(), gone.end(), [&](const Worker* worker) {
+      return process::belongs_to(pid, worker->child.pid, worker->marker);
+    });
+  });
+}
+
+size_t Crew::end_all(Deadline deadline) { return process::kill_descendants(deadline).size(); }
+
+namespace {
+
+void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) {
+  if (path.empty() || ::access(path.c_str(), F_OK) != 0) return;
+  outcome.error_file_path = path;
+  auto text = read_file(path);
+  auto parsed = text ? parse_error_file(*text) : Result<ErrorFile>(text.error());
+  if (parsed) {
+    outcome.error_file = *std::move(parsed);
+  } else {
+    log.warn("the error file of rank {}, {}, is not understood: {}", outcome.rank, path, parsed.error().text());
+  }
+}
+
+}  // namespace
+
+std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
+  // The resolver may take its time, and torchrun alone wants the full name.
+  std::string host = job_.flavor == Flavor::kMuster ? round_.host : net::fully_qualified_hostname();
+  std::vector<WorkerOutcome> outcomes;
+  for (const Worker& worker : workers_) {
+    int local_rank = worker.placement.local_rank;
+    WorkerOutcome outcome;
+    outcome.rank = worker.placement.rank;
+    outcome.local_rank = local_rank;
+    outcome.pid = worker.child.pid;
+    outcome.host = host;
+    outcome.status = worker.status;
+    outcome.started = worker.started;
+    outcome.ended = worker.ended;
+    outcome.ended_at = worker.ended_at;
+    outcome.stop_requested = worker.stop_requested;
+    outcome.output = output_.digest(local_rank);
+    outcome.stdout_log = output_.log_file(local_rank, Stream::kStdout);
+    outcome.stderr_log = output_.log_file(local_rank, Stream::kStderr);
+    outcome.oom = worker.oom;
+    if (!worker.status.success()) read_error_file(outcome, layout_.error_file(round_.round, local_rank), log);
+    outcomes.push_back(std::move(outcome));
+  }
+  return outcomes;
+}
+
+}  // namespace muster::agent

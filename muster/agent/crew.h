@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/agent/job.h"
+#include "muster/agent/log_layout.h"
+#include "muster/agent/output.h"
+#include "muster/agent/report.h"
+#include "muster/agent/worker_env.h"
+#include "muster/process/oom.h"
+#include "muster/process/spawn.h"
+
+namespace muster::agent {
+
+struct Worker {
+  Placement placement;
+  std::string marker;  // see worker_marker()
+  process::Child child;
+  bool running = false;
+  bool killed = false;  // by us, with SIGKILL
+  bool swept = false;   // nothing that it started is left
+  process::ExitStatus status;
+  TimePoint started;
+  TimePoint ended;
+  std::chrono::system_clock::time_point ended_at;
+  std::optional<TimePoint> stop_requested;
+  process::OomVerdict oom = process::OomVerdict::kNo;
+};
+
+// The workers of one round: starts them, signals them, collects them. Decides nothing.
+class Crew {
+ public:
+  Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundInfo round);
+
+  // Starts the worker with the next local rank. `cpus` empty: not bound.
+  Result<Worker*> start_next(const std::vector<int>& cpus);
+  // After the last one: what the machine's counters were before a worker could have been killed for memory.
+  void all_started();
+
+  std::vector<Worker>& workers() { return workers_; }
+  const RoundInfo& round() const { return round_; }
+  int running() const { return running_; }
+  bool anyone_failed() const;
+  // The running worker with that pid, or null.
+  Worker* find(pid_t pid);
+
+  // Collects a worker that has ended, with everything it wrote; false while it still runs.
+  bool collect(Worker& worker);
+  // Notes for the report that it was asked to stop, if it still runs, and sends the signal to its group.
+  void ask(Worker& worker, int signal, TimePoint now);
+  void kill(Worker& worker);
+  // To the groups of all that run.
+  void signal_all(int signal);
+
+  // Ends what workers that are gone have left running. Blocks until the deadline at most.
+  void sweep(Deadline deadline);
+  // Ends everything below this process; returns how much could not be ended.
+  size_t end_all(Deadline deadline);
+
+  // For the report. `log`: where an unreadable error file is mentioned.
+  std::vector<WorkerOutcome> outcomes(Log& log) const;
+
+ private:
+  Placement next_placement() const;
+
+  const JobSpec& job_;
+  const LogLayout& layout_;
+  Output& output_;
+  RoundInfo round_;
+  std::vector<Worker> workers_;
+  int running_ = 0;
+  process::OomCounters oom_before_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,537 @@
+#include "muster/agent/supervisor.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <memory>
+
+#include "muster/agent/console.h"
+#include "muster/agent/crew.h"
+#include "muster/agent/error_file.h"
+#include "muster/agent/events.h"
+#include "muster/agent/log_layout.h"
+#include "muster/agent/output.h"
+#include "muster/agent/report.h"
+#include "muster/agent/restart_policy.h"
+#include "muster/agent/round_store.h"
+#include "muster/agent/stop_policy.h"
+#include "muster/agent/voice.h"
+#include "muster/agent/warden.h"
+#include "muster/net/address.h"
+#include "muster/process/gpus.h"
+#include "muster/process/signals.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kMusterFailed = 125;
+constexpr int kTorchrunFailed = 1;
+// For what a worker left running, while others still run: those that end at the same moment are swept together.
+constexpr auto kSweepDelay = std::chrono::milliseconds(20);
+constexpr auto kSweepTime = std::chrono::milliseconds(500);
+constexpr auto kEndAllTime = std::chrono::seconds(10);
+// Between SIGTSTP, which a worker may handle, and SIGSTOP, which it cannot (and without which a session of its own
+// would not stop at all).
+constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
+// Before there is anything that a signal could stop.
+constexpr auto kEarlyFlushTime = std::chrono::seconds(5);
+
+std::string random_job_id() {
+  uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, 0) != sizeof bits)
+    bits = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
+  return fmt::format("{:016x}", bits);
+}
+
+Result<void> write_whole_file(const std::string& path, const std::string& text) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return system_error(errno, fmt::format("cannot write {}", path));
+  return write_all(fd.get(), text.data(), text.size());
+}
+
+bool wants_colour(const JobSpec& job) {
+  const std::string* no_colour = find_variable(job.environment, "NO_COLOR");
+  return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
+}
+
+// CPUs of each worker; empty when no binding was asked for.
+Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job) {
+  if (!job.binding) return std::vector<std::vector<int>>();
+  process::GpuCount gpus = process::count_gpus([&](const std::string& name) -> std::optional<std::string> {
+    const std::string* value = find_variable(job.environment, name);
+    return value != nullptr ? std::optional(*value) : std::nullopt;
+  });
+  process::BindingRequest request{
+      .binding = *job.binding, .workers = job.workers, .gpu_pci_ids = {}, .topology_xml = {}};
+  auto workers = static_cast<size_t>(job.workers);
+  if (gpus.ids.size() >= workers) {
+    gpus.ids.resize(workers);
+    request.gpu_pci_ids = process::gpu_pci_ids(gpus.ids);
+  }
+  return process::bind_workers(request);
+}
+
+class Supervisor {
+ public:
+  Supervisor(const JobSpec& job, int warden_pid, int warden_pidfd)
+      : job_(job),
+        warden_pid_(warden_pid),
+        warden_pidfd_(warden_pidfd),
+        torchrun_(job.flavor != Flavor::kMuster),
+        console_(loop_, {.colour = wants_colour(job), .torchrun_style = torchrun_}),
+        voice_(console_, job.flavor) {}
+
+  int run();
+
+ private:
+  enum class State { kStarting, kRunning, kStopping, kDraining };
+
+  Result<void> prepare();
+  void start_round();
+  Result<void> try_start_round();
+
+  void take_signals();
+  void take_signal(int signal);
+  void act_on(int signal);
+  void stop_by_signal(int signal);
+  void kill_workers();
+  void reap_orphans();
+  void suspend();
+  void resume();
+
+  void worker_may_have_ended(Worker& worker);
+  void sweep_soon();
+  void stop_workers(int signal, Duration grace);
+  void escalate();
+  void watch_escalation();
+  void end_round();
+  bool restart_after_failure();
+
+  void drain();
+  int conclude();
+  int conclude_success();
+  int conclude_failure();
+  int conclude_signalled();
+  int conclude_failed_start();
+  Report make_report(std::string kind, int exit_code);
+  void publish(const Report& report);
+  void write_report_file(const Report& report);
+  void copy_error_file(const WorkerOutcome& root);
+  void record_end(bool job_failed);
+  void say(std::string_view text) { console_.write(Stream::kStderr, text); }
+  void wait_for_console();
+  bool stopping_by_signal() const { return !stop_signals_.empty(); }
+
+  const JobSpec& job_;
+  int warden_pid_;
+  int warden_pidfd_;
+  bool torchrun_;
+  net::EventLoop loop_;
+  Console console_;
+  Voice voice_;
+  std::optional<process::SignalQueue> signals_;
+  std::optional<Events> events_;
+  std::optional<LogLayout> layout_;
+  std::unique_ptr<Output> output_;
+  std::vector<std::vector<int>> cpus_;
+  std::string job_id_ = random_job_id();
+
+  State state_ = State::kStarting;
+  bool spawning_ = false;  // whoever starts the workers looks itself whether all have ended
+  int round_ = 0;
+  int restarts_ = 0;
+  std::optional<RoundStore> store_;
+  std::unique_ptr<Crew> crew_;
+  std::optional<Error> start_error_;
+
+  int stop_signal_ = 0;            // what the workers were asked with
+  std::vector<int> stop_signals_;  // what we were asked with, in order
+  bool failed_first_ = false;      // a worker had failed before the first of them
+  Duration grace_{};
+  std::optional<Escalation> escalation_;
+  Escalation::Step step_ = Escalation::Step::kAsked;
+  net::EventLoop::TimerId escalation_timer_ = 0;
+  net::EventLoop::TimerId sweep_timer_ = 0;
+  net::EventLoop::TimerId suspend_timer_ = 0;
+
+  std::vector<WorkerOutcome> outcomes_;
+  Verdict verdict_;
+};
+
+Result<void> Supervisor::prepare() {
+  MUSTER_TRY_VOID(check_environment(job_));
+  std::vector<int> signals = forwarded_signals();
+  signals.push_back(SIGCHLD);
+  MUSTER_TRY(signals_, process::SignalQueue::open(signals));
+  loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
+  loop_.watch(warden_pidfd_, EPOLLIN, [](uint32_t) { end_without_warden(); });
+  MUSTER_TRY(cpus_, cpus_of_workers(job_));
+  MUSTER_TRY(events_, Events::open(job_, console_));
+  MUSTER_TRY(layout_, LogLayout::create(job_));
+  output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
+  return {};
+}
+
+int Supervisor::run() {
+  if (auto prepared = prepare(); !prepared) {
+    start_error_ = prepared.error();
+    int code = conclude_failed_start();
+    console_.flush(Deadline::in(kEarlyFlushTime));
+    return code;
+  }
+  start_round();
+  loop_.run();
+  return conclude();
+}
+
+// --- A round begins ---------------------------------------------------------------------------------------------
+
+void Supervisor::start_round() {
+  state_ = State::kStarting;
+  escalation_.reset();
+  step_ = Escalation::Step::kAsked;
+  spawning_ = true;
+  if (auto started = try_start_round(); !started) start_error_ = started.error();
+  spawning_ = false;
+  if (start_error_) {
+    stop_workers(SIGKILL, Duration(0));
+  } else if (state_ == State::kStarting) {
+    state_ = State::kRunning;
+  }
+  if (!crew_ || crew_->running() == 0) loop_.defer([this] { end_round(); });
+}
+
+Result<void> Supervisor::try_start_round() {
+  TimePoint begin = Clock::now();
+  store_.reset();  // a fixed port is free again before it is bound
+  MUSTER_TRY(store_, RoundStore::open(loop_, console_.log(), job_));
+  events_->rendezvous(Clock::now() - begin, restarts_);
+  MUSTER_TRY_VOID(layout_->make_attempt(round_, job_.workers));
+  RoundInfo info{.round = round_,
+                 .restart_count = restarts_,
+                 .master_addr = job_.master_addr,
+                 .master_port = store_->port(),
+                 .error_file = {},
+                 .timer_file = {},
+                 .job = job_id_,
+                 .host = net::hostname()};
+  crew_ = std::make_unique<Crew>(job_, *layout_, *output_, std::move(info));
+  events_->ranks_assigned(Clock::now() - begin, restarts_);
+  for (int i = 0; i < job_.workers; ++i) {
+    MUSTER_TRY(Worker * worker, crew_->start_next(cpus_.empty() ? std::vector<int>() : cpus_[static_cast<size_t>(i)]));
+    loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
+    events_->worker_started(worker->placement, worker->child.pid, restarts_);
+    take_signals();
+    if (state_ != State::kStarting) break;
+  }
+  crew_->all_started();
+  return {};
+}
+
+// --- Signals ----------------------------------------------------------------------------------------------------
+
+void Supervisor::take_signals() {
+  while (auto received = signals_->next()) take_signal(received->signal);
+}
+
+void Supervisor::take_signal(int signal) {
+  if (signal == SIGCHLD) return reap_orphans();
+  size_t stops_before = stop_signals_.size();
+  act_on(signal);
+  // Whoever reads the console is not waited for any longer.
+  if (state_ == State::kDraining && stop_signals_.size() > stops_before) loop_.stop();
+}
+
+void Supervisor::act_on(int signal) {
+  switch (meaning_of(signal, job_.signals_to_handle, stop_signals_)) {
+    case SignalMeaning::kStop:
+      stop_signals_.push_back(signal);
+      stop_by_signal(signal);
+      break;
+    case SignalMeaning::kKill:
+      stop_signals_.push_back(signal);
+      kill_workers();
+      break;
+    case SignalMeaning::kPassOn:
+      if (stopping_by_signal()) stop_signals_.push_back(signal);
+      if (crew_) crew_->signal_all(signal);
+      break;
+    case SignalMeaning::kSuspend:
+      suspend();
+      break;
+    case SignalMeaning::kResume:
+      resume();
+      break;
+    case SignalMeaning::kResize:
+      if (output_) output_->window_resized();
+      if (crew_) crew_->signal_all(signal);
+      break;
+    case SignalMeaning::kIgnore:
+      break;
+  }
+}
+
+void Supervisor::stop_by_signal(int signal) {
+  failed_first_ = crew_ && crew_->anyone_failed();
+  if (state_ == State::kDraining) return;
+  voice_.signal_received(signal, crew_ ? crew_->running() : 0, grace_after_signal(job_));
+  stop_workers(signal, grace_after_signal(job_));
+}
+
+void Supervisor::kill_workers() {
+  if (!escalation_ || crew_->running() == 0) return;
+  voice_.killing_all(crew_->running());
+  grace_ = Duration(0);
+  escalation_->kill_now(Clock::now());
+  escalate();
+}
+
+// Orphans of our workers are our children: whoever of them ends is collected here.
+void Supervisor::reap_orphans() {
+  while (true) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
+    if (Worker* worker = crew_ ? crew_->find(info.si_pid) : nullptr) {
+      worker_may_have_ended(*worker);
+      if (worker->running) return;
+    } else {
+      ::waitpid(info.si_pid, nullptr, WNOHANG);
+    }
+  }
+}
+
+void Supervisor::suspend() {
+  if (crew_) crew_->signal_all(SIGTSTP);
+  loop_.cancel(suspend_timer_);
+  suspend_timer_ = loop_.call_after(kSuspendDelay, [this] {
+    if (crew_) crew_->signal_all(SIGSTOP);
+    ::raise(SIGSTOP);  // the warden follows when it sees this
+  });
+}
+
+void Supervisor::resume() {
+  loop_.cancel(suspend_timer_);
+  if (crew_) crew_->signal_all(SIGCONT);
+}
+
+// --- Workers end ------------------------------------------------------------------------------------------------
+
+void Supervisor::worker_may_have_ended(Worker& worker) {
+  if (!worker.running || !crew_->collect(worker)) return;
+  loop_.unwatch(worker.child.pidfd.get());
+  worker.child.pidfd.reset();
+  if (!worker.status.success() && state_ != State::kStopping) stop_workers(SIGTERM, grace_after_failure(job_));
+  if (state_ == State::kRunning && crew_->running() > 0) sweep_soon();
+  if (crew_->running() == 0 && !spawning_) loop_.defer([this] { end_round(); });
+}
+
+// While others run on. When the round ends anyway, its end sweeps.
+void Supervisor::sweep_soon() {
+  loop_.cancel(sweep_timer_);
+  sweep_timer_ = loop_.call_after(kSweepDelay, [this] {
+    if (crew_->running() > 0) crew_->sweep(Deadline::in(kSweepTime));
+  });
+}
+
+void Supervisor::stop_workers(int signal, Duration grace) {
+  state_ = State::kStopping;
+  if (!crew_ || crew_->running() == 0) return;
+  TimePoint now = Clock::now();
+  stop_signal_ = signal;
+  grace_ = grace;
+  if (escalation_) {
+    escalation_->ask_again(now, grace);
+  } else {
+    escalation_.emplace(now, grace);
+  }
+  for (Worker& worker : crew_->workers()) {
+    if (!worker.running) continue;
+    voice_.closing(worker.child.pid, signal);
+    crew_->ask(worker, signal, now);
+  }
+  watch_escalation();
+}
+
+void Supervisor::watch_escalation() {
+  loop_.cancel(escalation_timer_);
+  TimePoint next = escalation_->next_step(Clock::now());
+  if (next != TimePoint::max()) escalation_timer_ = loop_.call_at(next, [this] { escalate(); });
+}
+
+void Supervisor::escalate() {
+  if (!escalation_ || crew_->running() == 0) return;
+  Escalation::Step step = escalation_->step_at(Clock::now());
+  if (step != step_) {
+    step_ = step;
+    for (Worker& worker : crew_->workers()) {
+      if (!worker.running) continue;
+      if (step == Escalation::Step::kKilled) {
+        if (grace_ > Duration(0)) voice_.killing(worker.placement.rank, worker.child.pid, stop_signal_, grace_);
+        crew_->kill(worker);
+      } else if (step == Escalation::Step::kAbandoned) {
+        voice_.unkillable(worker.placement.rank, worker.child.pid);
+      }
+    }
+  }
+  if (step == Escalation::Step::kAbandoned) return end_round();
+  watch_escalation();
+}
+
+// --- A round ends -----------------------------------------------------------------------------------------------
+
+void Supervisor::end_round() {
+  for (auto timer : {escalation_timer_, sweep_timer_, suspend_timer_}) loop_.cancel(timer);
+  if (crew_) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
+  if (!start_error_ && crew_->anyone_failed() && restart_after_failure()) return start_round();
+  drain();
+}
+
+bool Supervisor::restart_after_failure() {
+  outcomes_ = crew_->outcomes(console_.log());
+  verdict_ = judge(outcomes_);
+  const WorkerOutcome& root = outcomes_[verdict_.root];
+  if (!stopping_by_signal()) voice_.failed(root, job_.command.program);
+  RestartDecision decision = decide_restart(restarts_, job_.max_restarts, stopping_by_signal());
+  if (!decision.restart) return false;
+  voice_.restarting(decision.reason, root);
+  ++restarts_;
+  ++round_;
+  return true;
+}
+
+// --- The end ----------------------------------------------------------------------------------------------------
+
+void Supervisor::drain() {
+  state_ = State::kDraining;
+  store_.reset();
+  loop_.stop();
+}
+
+int Supervisor::conclude() {
+  wait_for_console();
+  int code = 0;
+  if (start_error_) {
+    code = conclude_failed_start();
+  } else if (crew_->anyone_failed() && (!stopping_by_signal() || (failed_first_ && restarts_ >= job_.max_restarts))) {
+    code = conclude_failure();
+  } else if (stopping_by_signal()) {
+    code = conclude_signalled();
+  } else {
+    code = conclude_success();
+  }
+  wait_for_console();
+  return code;
+}
+
+int Supervisor::conclude_success() {
+  record_end(false);
+  layout_->remove_if_temporary(false);
+  return 0;
+}
+
+int Supervisor::conclude_failure() {
+  const WorkerOutcome& root = outcomes_[verdict_.root];
+  Report report = make_report("worker-failed", torchrun_ ? kTorchrunFailed : job_exit_code(root));
+  record_end(true);
+  copy_error_file(root);
+  layout_->remove_if_temporary(true);
+  publish(report);
+  return report.exit_code;
+}
+
+int Supervisor::conclude_signalled() {
+  if (outcomes_.empty()) outcomes_ = crew_->outcomes(console_.log());
+  verdict_ = judge(outcomes_);
+  int signal = stop_signals_.front();
+  Report report = make_report("signalled", torchrun_ ? kTorchrunFailed : 128 + signal);
+  report.signal = signal;
+  events_->agent_ended(fmt::format("received {}", process::signal_name(signal)), restarts_);
+  layout_->remove_if_temporary(true);
+  if (torchrun_) voice_.ended_by_signal(signal, warden_pid_);
+  publish(report);
+  return report.exit_code;
+}
+
+// Nothing was started, or not everything could be.
+int Supervisor::conclude_failed_start() {
+  int code = torchrun_ ? kTorchrunFailed : exit_code(*start_error_);
+  // "Nothing was started" would be wrong later on.
+  if (!torchrun_ && start_error_->kind == ErrorKind::kUsage && round_ > 0) code = kMusterFailed;
+  if (events_) events_->agent_ended(start_error_->text(), restarts_);
+  if (layout_) layout_->remove_if_temporary(false);
+  console_.log().error("{}", start_error_->text());
+  Report report = make_report("muster-failed", code);
+  report.message = start_error_->text();
+  write_report_file(report);
+  return code;
+}
+
+Report Supervisor::make_report(std::string kind, int exit_code) {
+  Report report;
+  report.kind = std::move(kind);
+  report.entrypoint = job_.command.entrypoint;
+  report.command = worker_argv(job_.command, outcomes_.empty() ? 0 : outcomes_[verdict_.root].local_rank);
+  report.run_id = job_.run_id;
+  report.round = round_;
+  report.restarts = restarts_;
+  report.max_restarts = job_.max_restarts;
+  report.workers = outcomes_;
+  report.verdict = verdict_;
+  report.exit_code = exit_code;
+  return report;
+}
+
+// To the file first: the console comes last.
+void Supervisor::publish(const Report& report) {
+  write_report_file(report);
+  if (!torchrun_) {
+    say(render(report, wants_colour(job_)));
+  } else if (report.kind == "worker-failed") {
+    say(render_torchrun(report));
+  }
+}
+
+void Supervisor::write_report_file(const Report& report) {
+  if (job_.report_file.empty()) return;
+  if (auto written = write_whole_file(job_.report_file, to_json(report)); !written)
+    console_.log().error("the report is lost: {}", written.error().text());
+}
+
+// Whoever started us through torch's own means reads our error file as we read our workers'.
+void Supervisor::copy_error_file(const WorkerOutcome& root) {
+  const std::string* target = find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
+  if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
+  auto text = read_file(root.error_file_path);
+  auto copy = text ? error_file_with_code(*text, root.status.popen_code()) : Result<std::string>(text.error());
+  auto written = copy ? write_whole_file(*target, *copy) : Result<void>(copy.error());
+  if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());
+}
+
+void Supervisor::record_end(bool job_failed) {
+  for (const Worker& worker : crew_->workers()) {
+    std::string raw_error;
+    std::string path = layout_->error_file(round_, worker.placement.local_rank);
+    if (job_failed && !worker.status.success() && !path.empty())
+      if (auto text = read_file(path)) raw_error = *std::move(text);
+    events_->worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, restarts_, job_failed);
+  }
+  events_->agent_ended("", restarts_);
+}
+
+// A slow reader may take its time; a signal says that nobody waits for it any longer.
+void Supervisor::wait_for_console() {
+  size_t signals = stop_signals_.size();
+  console_.on_idle([this] { loop_.stop(); });
+  while (!console_.idle() && stop_signals_.size() == signals) loop_.run();
+}
+
+}  // namespace
+
+int run_job(const JobSpec& job, int warden_pid, int warden_pidfd) {
+  return Supervisor(job, warden_pid, warden_pidfd).run();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,87 @@
+#include "muster/agent/round_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include "muster/net/socket.h"
+
+namespace muster::agent {
+namespace {
+
+using testing::HasSubstr;
+
+Log silent() {
+  return Log([](LogLevel, std::string_view) {});
+}
+
+uint16_t port_of(const Fd& socket) { return net::local_address(socket.get())->port(); }
+
+TEST(ReservePort, AServerCanStillListenThere) {
+  auto reservation = reserve_port(0);
+  ASSERT_TRUE(reservation.ok()) << reservation.error().text();
+  auto listener = net::listen_tcp({.port = port_of(*reservation)});
+  ASSERT_TRUE(listener.ok()) << listener.error().text();
+  EXPECT_EQ(listener->port, port_of(*reservation));
+}
+
+TEST(ReservePort, NobodyGetsItByChance) {
+  auto reservation = reserve_port(0);
+  ASSERT_TRUE(reservation.ok());
+  std::vector<Fd> others;  // kept, so that every one is another port
+  for (int i = 0; i < 2000; ++i) {
+    Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    ASSERT_EQ(::bind(fd.get(), reinterpret_cast<sockaddr*>(&any), sizeof any), 0);
+    ASSERT_NE(port_of(fd), port_of(*reservation));
+    if (others.size() < 500) others.push_back(std::move(fd));
+  }
+}
+
+TEST(ReservePort, ATakenOneIsNamedWithItsHolder) {
+  auto listener = net::listen_tcp({});
+  ASSERT_TRUE(listener.ok());
+  auto reservation = reserve_port(listener->port);
+  ASSERT_FALSE(reservation.ok());
+  EXPECT_EQ(reservation.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(reservation.error().message, HasSubstr("is taken by pid"));
+}
+
+TEST(RoundStore, AFixedPortCanBeOpenedAgainAndAgain) {
+  net::EventLoop loop;
+  Log log = silent();
+  JobSpec job;
+  {
+    auto probe = net::listen_tcp({});
+    job.master_port = probe->port;
+  }
+  for (int round = 0; round < 3; ++round) {
+    auto store = RoundStore::open(loop, log, job);
+    ASSERT_TRUE(store.ok()) << store.error().text();
+    EXPECT_EQ(store->port(), job.master_port);
+    ASSERT_TRUE(net::connect_tcp("127.0.0.1", store->port(), Deadline::in(std::chrono::seconds(5))).ok());
+  }
+}
+
+TEST(RoundStore, AWorkersStoreIsNotListenedToByUs) {
+  net::EventLoop loop;
+  Log log = silent();
+  JobSpec job;
+  job.store_host = StoreHost::kWorker;
+  auto store = RoundStore::open(loop, log, job);
+  ASSERT_TRUE(store.ok());
+  EXPECT_NE(store->port(), 0);
+  EXPECT_TRUE(net::listen_tcp({.port = store->port()}).ok());
+}
+
+TEST(IsThisMachine, KnowsItsOwnAddresses) {
+  EXPECT_TRUE(is_this_machine(net::resolve("127.0.0.1", 1)->front()));
+  EXPECT_TRUE(is_this_machine(net::resolve("127.3.2.1", 1)->front()));
+  EXPECT_TRUE(is_this_machine(net::resolve("::ffff:127.0.0.1", 1)->front()));
+  EXPECT_FALSE(is_this_machine(net::resolve("192.0.2.1", 1)->front()));  // of documentation, nobody's
+  EXPECT_FALSE(is_this_machine(net::resolve("::ffff:192.0.2.1", 1)->front()));
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,66 @@
+#include "muster/agent/voice.h"
+
+#include "muster/process/signals.h"
+
+namespace muster::agent {
+namespace {
+
+std::string workers_text(int count) { return count == 1 ? "1 worker" : fmt::format("{} workers", count); }
+
+std::string seconds_text(Duration duration) {
+  return fmt::format("{:g} s", std::chrono::duration<double>(duration).count());
+}
+
+}  // namespace
+
+void Voice::signal_received(int signal, int workers, Duration grace) {
+  if (torchrun_) {
+    console_.log().warn("Received {} death signal, shutting down workers", signal);
+  } else {
+    console_.log().info("{}: stopping {}, SIGKILL in {}", process::signal_name(signal), workers_text(workers),
+                        seconds_text(grace));
+  }
+}
+
+void Voice::killing_all(int workers) { console_.log().warn("second SIGINT: killing {}", workers_text(workers)); }
+
+void Voice::closing(int pid, int signal) {
+  if (torchrun_) console_.log().warn("Sending process {} closing signal {}", pid, process::signal_name(signal));
+}
+
+void Voice::killing(int rank, int pid, int signal, Duration grace) {
+  if (torchrun_) {
+    console_.log().warn("Unable to shutdown process {} via {}, forcefully exiting via 9", pid, signal);
+  } else {
+    console_.log().warn("rank {} (pid {}) still runs {} after {}: SIGKILL", rank, pid, seconds_text(grace),
+                        process::signal_name(signal));
+  }
+}
+
+void Voice::unkillable(int rank, int pid) {
+  console_.log().error("rank {} (pid {}) does not end, not even by SIGKILL; it is left behind", rank, pid);
+}
+
+void Voice::failed(const WorkerOutcome& root, const std::string& program) {
+  if (!torchrun_) return;
+  console_.log().error("failed (exitcode: {}) local_rank: {} (pid: {}) of binary: {}", root.status.popen_code(),
+                       root.local_rank, root.pid, program);
+}
+
+void Voice::restarting(const std::string& decision, const WorkerOutcome& root) {
+  if (!torchrun_) console_.log().info("{}: rank {} failed ({})", decision, root.rank, root.status.text());
+}
+
+void Voice::left_behind(size_t count) {
+  if (count > 0) console_.log().error("{} processes of the job could not be ended", count);
+}
+
+void Voice::ended_by_signal(int signal, int launcher_pid) {
+  if (!torchrun_) return;  // the report says it
+  console_.write(
+      Stream::kStderr,
+      fmt::format("torch.distributed.elastic.multiprocessing.api.SignalException: Process {} got signal: {}\n",
+                  launcher_pid, signal));
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "muster/agent/console.h"
+#include "muster/agent/job.h"
+#include "muster/agent/report.h"
+
+namespace muster::agent {
+
+// What the supervisor says while the job runs, in muster's words or in torchrun's.
+class Voice {
+ public:
+  Voice(Console& console, Flavor flavor) : console_(console), torchrun_(flavor != Flavor::kMuster) {}
+
+  // `workers`: how many still run.
+  void signal_received(int signal, int workers, Duration grace);
+  void killing_all(int workers);
+  void closing(int pid, int signal);
+  // The grace is over.
+  void killing(int rank, int pid, int signal, Duration grace);
+  void unkillable(int rank, int pid);
+  // A round has failed.
+  void failed(const WorkerOutcome& root, const std::string& program);
+  void restarting(const std::string& decision, const WorkerOutcome& root);
+  // Processes that nothing could end.
+  void left_behind(size_t count);
+  void ended_by_signal(int signal, int launcher_pid);
+
+ private:
+  Console& console_;
+  bool torchrun_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,374 @@
+"""`muster run` from its start to its end: exit codes, restarts, signals, and that nothing is left behind."""
+
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+
+from conftest import wait_gone
+
+pytestmark = pytest.mark.multiprocess
+
+# Two workers unless a test says otherwise. "$$" would be "$" to muster, so scripts use other names for pids.
+RUN = ["run", "--nproc-per-node", "2", "--label", "none"]
+TORCHRUN = ["torchrun", "--nproc-per-node", "2"]
+
+
+def shell(script):
+    return ["--no-python", "/bin/sh", "-c", script]
+
+
+def lines_until(stream, wanted, count=1):
+    """Reads lines until `count` of them contain `wanted`; returns all."""
+    lines = []
+    while count > 0:
+        line = stream.readline()
+        assert line, f"the end came before {wanted!r}: {lines}"
+        lines.append(line)
+        count -= wanted in line
+    return lines
+
+
+def parent_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rpartition(")")[2].split()[1])
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+def agent_of(muster):
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and parent_of(entry) == muster.pid:
+                return int(entry)
+        except OSError:
+            pass
+    raise AssertionError("muster has no agent")
+
+
+@pytest.fixture
+def start(start_muster):
+    """start(args) -> Popen with both streams as text pipes."""
+
+    def start(args, **popen):
+        return start_muster(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **popen)
+
+    return start
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    """A pipe by which a test and its workers wait for each other."""
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return str(path)
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+# --- Exit codes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "script, code",
+    [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -KILL $(exec sh -c 'echo $PPID')", 137), ("kill -SEGV $(exec sh -c 'echo $PPID')", 139)],
+)
+def test_exit_code_is_the_workers(run_muster, script, code):
+    assert run_muster([*RUN, *shell(script)]).returncode == code
+
+
+@pytest.mark.parametrize("script, code", [("exit 0", 0), ("exit 7", 1), ("kill -KILL $(exec sh -c 'echo $PPID')", 1)])
+def test_exit_code_is_torchruns(run_muster, script, code):
+    assert run_muster([*TORCHRUN, *shell(script)]).returncode == code
+
+
+def test_program_that_does_not_exist(run_muster):
+    result = run_muster([*RUN, "--no-python", "/no/such/program"])
+    assert result.returncode == 127
+    assert "/no/such/program" in result.stderr
+
+
+def test_program_that_is_not_executable(run_muster, tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    result = run_muster([*RUN, "--no-python", program])
+    assert result.returncode == 126
+    assert str(program) in result.stderr
+
+
+def test_one_failure_stops_the_others(start, fifo):
+    job = start([*RUN, "--shutdown-timeout", "60", *shell(
+        "if [ $RANK = 1 ]; then read line < $FIFO; exit 3; fi;"
+        "trap 'echo stopped; exit 0' TERM; echo ready > $FIFO; while :; do sleep 0.02; done")],
+        env={"FIFO": fifo})
+    out, err = job.communicate(timeout=30)
+    assert job.returncode == 3
+    assert out.splitlines() == ["stopped"]
+    assert "rank 1" in err and "exit code 3" in err
+
+
+# --- Restarts -----------------------------------------------------------------------------------------------------
+
+
+def test_restarts_until_success_with_all_logs_kept(run_muster, tmp_path):
+    result = run_muster(
+        [*RUN, "--max-restarts", "3", "--log-dir", tmp_path, "-r", "3",
+         *shell("echo round $TORCHELASTIC_RESTART_COUNT of $RANK; [ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit $((5 + $RANK))")])
+    assert result.returncode == 0, result.stderr
+    said = re.findall(r"^muster: (restart \d of \d): rank \d failed \(exit code \d\)$", result.stderr, re.M)
+    assert said == ["restart 1 of 3", "restart 2 of 3"]
+    [run_dir] = tmp_path.iterdir()
+    assert (run_dir / "attempt_2/1/stdout.log").read_text() == "round 2 of 1\n"
+    for attempt in range(2):
+        logs = [run_dir / f"attempt_{attempt}/{rank}/stdout.log" for rank in range(2)]
+        assert any(log.read_text() for log in logs)
+
+
+def test_restarts_run_out(run_muster, tmp_path):
+    report = tmp_path / "report.json"
+    result = run_muster([*RUN, "--max-restarts", "1", "--report", report,
+                         *shell("echo $TORCHELASTIC_RESTART_COUNT/$TORCHELASTIC_MAX_RESTARTS/$MUSTER_ROUND; exit 9")])
+    assert result.returncode == 9
+    assert {"0/1/0", "1/1/1"} == set(result.stdout.split())
+    told = json.loads(report.read_text())
+    assert (told["kind"], told["exit_code"], told["restarts"], told["max_restarts"]) == ("worker-failed", 9, 1, 1)
+
+
+def test_fixed_port_is_bound_again_by_every_round(run_muster, free_port):
+    # Every worker has talked to the store, so the old round's connections linger in TIME_WAIT.
+    result = run_muster([*RUN, "--master-port", free_port, "--max-restarts", "3", "--no-python", "/bin/bash", "-c",
+                         "exec 3<>/dev/tcp/127.0.0.1/$MASTER_PORT && echo $MASTER_PORT; exit 4"])
+    assert result.returncode == 4, result.stderr
+    assert set(result.stdout.split()) == {str(free_port)}
+    assert "restart 3 of 3" in result.stderr
+
+
+def test_taken_port_starts_nothing(run_muster):
+    with socket.socket() as s:
+        s.bind(("", 0))
+        s.listen()
+        port = s.getsockname()[1]
+        result = run_muster([*RUN, "--master-port", port, *shell("echo started")])
+    assert (result.returncode, result.stdout) == (2, "")
+    assert f"port {port} is taken by pid {os.getpid()}" in result.stderr
+
+
+def test_every_round_without_a_fixed_port_has_a_fresh_store(run_muster, tmp_path):
+    result = run_muster([*RUN, "--max-restarts", "1", "--nproc-per-node", "1",
+                         *shell("echo $MASTER_PORT $TORCHELASTIC_USE_AGENT_STORE; exit 1")])
+    ports = [line.split()[0] for line in result.stdout.splitlines()]
+    assert len(ports) == 2 and "0" not in ports
+    assert result.stdout.count("True") == 2
+
+
+def test_store_in_the_worker_gets_a_port_it_can_listen_on(run_muster):
+    listen = ("import os, socket; s = socket.socket(socket.AF_INET6); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1);"
+              "s.bind(('::', int(os.environ['MASTER_PORT']))); s.listen(); print(os.environ['TORCHELASTIC_USE_AGENT_STORE'])")
+    result = run_muster(["run", "--store", "worker", "--no-python", "/usr/bin/python3", "-c", listen])
+    assert (result.returncode, result.stdout) == (0, "False\n"), result.stderr
+
+
+def test_spawn_failure_of_a_later_round_ends_the_job(run_muster, tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\nrm -f \"$0\"\nexit 1\n")
+    program.chmod(0o755)
+    result = run_muster([*RUN, "--nproc-per-node", "1", "--max-restarts", "2", "--no-python", program])
+    assert result.returncode == 127
+    assert str(program) in result.stderr
+
+
+# --- Signals ------------------------------------------------------------------------------------------------------
+
+TRAPS = "for s in TERM INT HUP QUIT USR1 USR2; do trap \"echo got $s; $1\" $s; done; echo ready;"
+LOOP = " while :; do sleep 0.02; done"
+
+
+def trapping(then):
+    """A worker that names every signal it gets, then does `then`."""
+    return ["--no-python", "/bin/sh", "-c", TRAPS + LOOP, "worker", then]
+
+
+@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT"])
+def test_handled_signal_reaches_every_worker_once(start, name):
+    job = start([*RUN, *trapping("exit 0")])
+    lines_until(job.stdout, "ready", 2)
+    number = getattr(signal, f"SIG{name}")
+    job.send_signal(number)
+    out, err = job.communicate(timeout=30)
+    assert job.returncode == 128 + number
+    assert out.splitlines() == [f"got {name}"] * 2
+    assert f"SIG{name}" in err
+
+
+def test_handled_signal_under_torchrun(start):
+    job = start([*TORCHRUN, *trapping("exit 0")])
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGTERM)
+    out, err = job.communicate(timeout=30)
+    assert job.returncode == 1
+    assert out.count("got TERM") == 2
+    assert "Received 15 death signal, shutting down workers" in err
+    assert err.endswith(f"SignalException: Process {job.pid} got signal: 15\n")
+
+
+def test_signals_to_handle(start):
+    job = start([*RUN, "--signals-to-handle", "SIGUSR1", *trapping("exit 0")])
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGUSR1)
+    out, _ = job.communicate(timeout=30)
+    assert job.returncode == 128 + signal.SIGUSR1
+    assert out.splitlines() == ["got USR1"] * 2
+
+
+def test_user_signals_are_passed_on_and_the_job_goes_on(start):
+    job = start([*RUN, *trapping(":")])
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGUSR1)
+    assert len(lines_until(job.stdout, "got USR1", 2)) == 2
+    job.send_signal(signal.SIGUSR2)
+    assert len(lines_until(job.stdout, "got USR2", 2)) == 2
+    assert job.poll() is None
+    job.kill()
+
+
+def test_shutdown_timeout_then_sigkill(start):
+    job = start([*RUN, "--shutdown-timeout", "1", *trapping(":")])
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGTERM)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 143
+    assert re.findall(r"rank (\d) \(pid \d+\) still runs 1 s after SIGTERM: SIGKILL", err) == ["0", "1"]
+
+
+def test_second_interrupt_is_immediate(start):
+    job = start([*RUN, "--shutdown-timeout", "1000", *trapping(":")])
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGINT)
+    lines_until(job.stdout, "got INT", 2)
+    job.send_signal(signal.SIGINT)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 130
+    assert "second SIGINT: killing 2 workers" in err
+
+
+def test_signal_while_workers_are_stopped_after_a_failure(start):
+    """No restart is made against a signal."""
+    job = start([*RUN, "--max-restarts", "5", "--shutdown-timeout", "1000",
+                 *shell("trap 'echo got TERM' TERM; if [ $RANK = 1 ]; then sleep 0.2; exit 3; fi; echo ready; while :; do sleep 0.02; done")])
+    lines_until(job.stdout, "got TERM")
+    job.send_signal(signal.SIGINT)
+    job.send_signal(signal.SIGINT)
+    job.wait(timeout=30)
+    assert job.returncode == 130
+
+
+def test_suspend_and_continue(start, fifo):
+    job = start([*RUN, *shell("echo $(exec sh -c 'echo $PPID'); read x < $FIFO")], env={"FIFO": fifo})
+    workers = [int(job.stdout.readline()) for _ in range(2)]
+    job.send_signal(signal.SIGTSTP)
+    _, status = os.waitpid(job.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    wait_for(lambda: [state_of(pid) for pid in workers] == ["T", "T"], "the workers are stopped")
+    job.send_signal(signal.SIGCONT)
+    wait_for(lambda: "T" not in [state_of(pid) for pid in workers], "the workers run again")
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(timeout=30) == 143
+
+
+def wait_for(condition, what, timeout=20):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain until {what}"
+        time.sleep(0.01)
+
+
+def test_ignored_hangup_stays_ignored(start, muster):
+    job = start([muster, *RUN, *trapping("exit 0")], program="/usr/bin/nohup")
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGHUP)
+    job.send_signal(signal.SIGTERM)
+    out, _ = job.communicate(timeout=30)
+    assert job.returncode == 143
+    assert out.splitlines() == ["got TERM"] * 2
+
+
+# --- Nothing is left ----------------------------------------------------------------------------------------------
+
+# A worker with a child, and a grandchild that left its session; all carry the test's marker.
+FAMILY = "sleep 1000 & (setsid sh -c 'echo ready; exec sleep 1000' &) ;"
+
+
+@pytest.mark.parametrize("victim", ["muster", "agent"])
+def test_sigkill_leaves_nothing(start, job_marker, victim):
+    job = start([*RUN, *shell(FAMILY + "wait")])
+    lines_until(job.stdout, "ready", 2)
+    os.kill(job.pid if victim == "muster" else agent_of(job), signal.SIGKILL)
+    assert wait_gone(job_marker, 1.0) == {}
+    code = job.wait(timeout=10)
+    assert code == (-signal.SIGKILL if victim == "muster" else 125)
+    if victim == "agent":
+        assert "was killed by SIGKILL; its workers were ended" in job.stderr.read()
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_the_end_of_the_job_ends_daemons(start, job_marker, fifo, code):
+    job = start([*RUN, *shell(FAMILY + f"read x < $FIFO; exit {code}")], env={"FIFO": fifo})
+    lines_until(job.stdout, "ready", 2)
+    pathlib.Path(fifo).write_text("a\nb\n")
+    job.wait(timeout=30)
+    assert job.returncode == code
+    assert wait_gone(job_marker, 1.0) == {}
+
+
+def test_a_workers_children_end_with_it(start, fifo):
+    """While the other worker runs on."""
+    job = start([*RUN, *shell("[ $RANK = 1 ] || exec sleep 1000; (setsid sh -c 'echo $PPID $(exec sh -c \"echo \\$PPID\");"
+                              " exec sleep 1000' &); read x < $FIFO")], env={"FIFO": fifo})
+    daemon = os.pidfd_open(int(job.stdout.readline().split()[1]))
+    pathlib.Path(fifo).write_text("go\n")
+    assert select.select([daemon], [], [], 5)[0], "the daemon outlived its worker"
+    os.close(daemon)
+    assert job.poll() is None
+    job.send_signal(signal.SIGTERM)
+    job.wait(timeout=30)
+
+
+# --- Odds and ends ------------------------------------------------------------------------------------------------
+
+
+def test_launchers_own_error_file_gets_the_root_cause(run_muster, tmp_path):
+    target = tmp_path / "mine.json"
+    error = '{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "t", "timestamp": "1700000000"}}}'
+    result = run_muster([*RUN, *shell(f"[ $RANK = 1 ] || exec sleep 1000; echo '{error}' > $TORCHELASTIC_ERROR_FILE; exit 3")],
+                        env={"TORCHELASTIC_ERROR_FILE": target})
+    assert result.returncode == 3
+    assert json.loads(target.read_text())["message"]["errorCode"] == 3
+
+
+def test_temporary_logs_are_removed(run_muster, tmp_path):
+    assert run_muster([*RUN, *shell("test -d $(dirname $TORCHELASTIC_ERROR_FILE)")], env={"TMPDIR": tmp_path}).returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_of_ours_is_inherited(run_muster):
+    """No descriptor beyond 0 to 2, no ignored or blocked signal."""
+    script = "ls /proc/self/fd | tr '\\n' ' '; grep -E 'SigBlk|SigIgn' /proc/self/status | tr '\\n' ' '"
+    result = run_muster(["run", *shell(script)])
+    fds, _, masks = result.stdout.partition("SigBlk")
+    assert fds.split() == ["0", "1", "2", "3"]  # 3 is ls's own
+    assert set(re.findall(r"[0-9a-f]{16}", masks)) == {"0" * 16}
