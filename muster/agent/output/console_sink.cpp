@@ -54,6 +54,7 @@ ConsoleSink::ConsoleSink(net::EventLoop& loop, int fd) : loop_(loop), fd_(fd) {
 ConsoleSink::~ConsoleSink() {
   if (watching_) loop_.unwatch(fd_);
   loop_.cancel(patience_);
+  loop_.cancel(pace_timer_);
 }
 
 void ConsoleSink::classify() {
@@ -151,6 +152,7 @@ void ConsoleSink::pass_on() {
     return;
   }
   if (behind_) {
+    pacer_.workers_wrote(incoming_.size());
     if (!incoming_.empty()) spool_.append(incoming_, loop_.now());
     incoming_.clear();
   } else {
@@ -176,6 +178,7 @@ void ConsoleSink::write_queue() {
     ssize_t n = write_once(std::string_view(queue_).substr(head_));
     if (n >= 0) {
       head_ += static_cast<size_t>(n);
+      pacer_.reader_took(static_cast<size_t>(n));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       if (pipe_ && !std::exchange(enlarged_, true) && ::fcntl(fd_, F_SETPIPE_SZ, kPipeSize) > 0) continue;
       break;
@@ -274,14 +277,17 @@ void ConsoleSink::refill() {
   behind_ = false;
 }
 
-bool ConsoleSink::has_room() const { return broken_ || behind_ || queued() < kFull; }
+bool ConsoleSink::has_room() const {
+  if (broken_) return true;
+  return behind_ ? pacer_.has_room() : queued() < kFull;
+}
 
 bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_); }
 
 // Starts and stops waiting for a reader that is merely busy, and tells those who wait for us.
 void ConsoleSink::notify() {
   if (!has_room()) {
-    if (!std::exchange(full_, true)) {
+    if (!std::exchange(full_, true) && !behind_) {
       patience_ = loop_.call_after(kPatience, [this] { fall_behind(); });
     }
   } else if (std::exchange(full_, false)) {
@@ -296,13 +302,24 @@ void ConsoleSink::notify() {
 }
 
 void ConsoleSink::fall_behind() {
-  if (has_room()) return;
+  if (behind_ || queued() < kFull) return;
   if (!spool_) {
     spool_ = CappedFile::create_unlinked(spool_directory_, spool_cap_);
   }
   behind_ = true;
+  pacer_ = Pacer();
+  pace();
   update_watch();
   notify();
+}
+
+void ConsoleSink::pace() {
+  pace_timer_ = loop_.call_after(Pacer::kTick, [this] {
+    if (!behind_) return;
+    pacer_.tick();
+    notify();
+    pace();
+  });
 }
 
 void ConsoleSink::flush(Deadline deadline) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "muster/agent/output/capped_file.h"
+#include "muster/agent/output/pacer.h"
 #include "muster/base/clock.h"
 #include "muster/net/event_loop.h"
 
@@ -69,6 +70,7 @@ class ConsoleSink {
   void refill();
   void catch_up();
   void fall_behind();
+  void pace();
   void draw_live_line();
   void update_watch();
   void notify();
@@ -99,6 +101,8 @@ class ConsoleSink {
   bool full_ = false;  // there is no room, and patience_ runs
   bool busy_ = false;  // on_idle is owed
   net::EventLoop::TimerId patience_ = 0;
+  Pacer pacer_;  // while behind
+  net::EventLoop::TimerId pace_timer_ = 0;
 
   const void* writer_ = nullptr;
   bool at_line_start_ = true;

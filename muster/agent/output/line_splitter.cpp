@@ -45,7 +45,10 @@ Sequence leading_sequence(std::string_view text) {
 // Copies labels and lines with plain stores: string::append twice a line costs more than the bytes themselves.
 class LineCopier {
  public:
-  LineCopier(std::string_view label, std::string& out) : label_(label), out_(out), used_(out.size()) {}
+  // `expected`: of input, whose lines are rarely shorter than 64 bytes.
+  LineCopier(std::string_view label, size_t expected, std::string& out) : label_(label), out_(out), used_(out.size()) {
+    out_.resize(used_ + expected + (1 + expected / 64) * label.size());
+  }
   ~LineCopier() { out_.resize(used_); }
   LineCopier(const LineCopier&) = delete;
   LineCopier& operator=(const LineCopier&) = delete;
@@ -111,7 +114,7 @@ void LineSplitter::feed_plain(std::string_view bytes, std::string& out) {
     newline = next_newline();
   }
   if (newline != nullptr) {
-    LineCopier copier(label_, out);
+    LineCopier copier(label_, static_cast<size_t>(end - at), out);
     while (newline != nullptr && static_cast<size_t>(newline - at) <= longest_line_) {
       copier.add(at, static_cast<size_t>(newline + 1 - at));
       at = newline + 1;
