@@ -104,11 +104,11 @@ std::string message_at(const Lines& lines, size_t begin) {
   return text;
 }
 
-bool contains_ignoring_case(std::string_view text, std::string_view part) {
-  auto same = [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-  };
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
 }
 
 }  // namespace
@@ -141,8 +141,9 @@ LastWords last_words(const StderrDigest& output) {
 }
 
 std::string_view peer_loss_phrase(std::string_view text) {
+  std::string lower = lower_case(text);
   for (std::string_view phrase : kPeerLoss)
-    if (contains_ignoring_case(text, phrase)) return phrase;
+    if (lower.find(lower_case(phrase)) != std::string::npos) return phrase;
   return {};
 }
 
