@@ -66,6 +66,13 @@ Worker* Crew::find(pid_t pid) {
   return found == workers_.end() ? nullptr : &*found;
 }
 
+const Worker* Crew::owner_of(pid_t pid) const {
+  auto found = std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+    return worker.running && process::belongs_to(pid, worker.child.pid, worker.marker);
+  });
+  return found == workers_.end() ? nullptr : &*found;
+}
+
 bool Crew::collect(Worker& worker) {
   auto status = process::try_reap(worker.child);
   if (!status) return false;

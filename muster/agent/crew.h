@@ -45,6 +45,8 @@ class Crew {
   bool anyone_failed() const;
   // The running worker with that pid, or null.
   Worker* find(pid_t pid);
+  // The running worker that this process is, or that started it; null for a process of somebody else.
+  const Worker* owner_of(pid_t pid) const;
 
   // Collects a worker that has ended, with everything it wrote; false while it still runs.
   bool collect(Worker& worker);

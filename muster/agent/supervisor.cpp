@@ -12,6 +12,7 @@
 #include "muster/agent/crew.h"
 #include "muster/agent/error_file.h"
 #include "muster/agent/events.h"
+#include "muster/agent/file_timers.h"
 #include "muster/agent/log_layout.h"
 #include "muster/agent/output.h"
 #include "muster/agent/report.h"
@@ -36,8 +37,8 @@ constexpr auto kEndAllTime = std::chrono::seconds(10);
 // Between SIGTSTP, which a worker may handle, and SIGSTOP, which it cannot (and without which a session of its own
 // would not stop at all).
 constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
-// Before there is anything that a signal could stop.
-constexpr auto kEarlyFlushTime = std::chrono::seconds(5);
+// For the reader of a console that belongs to a job that has been asked to end, or has not begun.
+constexpr auto kFlushTime = std::chrono::seconds(5);
 
 std::string random_job_id() {
   uint64_t bits = 0;
@@ -90,6 +91,8 @@ class Supervisor {
   enum class State { kStarting, kRunning, kStopping, kDraining };
 
   Result<void> prepare();
+  Result<void> start_file_timers();
+  void timer_expired(const TimerRequest& timer);
   void start_round();
   Result<void> try_start_round();
 
@@ -136,6 +139,7 @@ class Supervisor {
   std::optional<Events> events_;
   std::optional<LogLayout> layout_;
   std::unique_ptr<Output> output_;
+  std::unique_ptr<FileTimers> timers_;
   std::vector<std::vector<int>> cpus_;
   std::string job_id_ = random_job_id();
 
@@ -172,14 +176,30 @@ Result<void> Supervisor::prepare() {
   MUSTER_TRY(events_, Events::open(job_, console_));
   MUSTER_TRY(layout_, LogLayout::create(job_));
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
+  return start_file_timers();
+}
+
+Result<void> Supervisor::start_file_timers() {
+  const std::string* enabled = find_variable(job_.environment, "TORCHELASTIC_ENABLE_FILE_TIMER");
+  if (enabled == nullptr || *enabled != "1") return {};
+  const std::string* path = find_variable(job_.environment, "TORCHELASTIC_TIMER_FILE");
+  MUSTER_TRY(timers_, FileTimers::open(loop_, path != nullptr ? *path : default_timer_file(),
+                                       [this](const TimerRequest& timer) { timer_expired(timer); }));
   return {};
+}
+
+void Supervisor::timer_expired(const TimerRequest& timer) {
+  const Worker* worker = crew_ ? crew_->owner_of(timer.pid) : nullptr;
+  if (worker == nullptr) return;  // anybody may write into the pipe: only the job's own processes are signalled
+  voice_.timer_expired(worker->placement.rank, timer.pid, timer.scope, timer.signal);
+  ::kill(timer.pid, timer.signal);
 }
 
 int Supervisor::run() {
   if (auto prepared = prepare(); !prepared) {
     start_error_ = prepared.error();
     int code = conclude_failed_start();
-    console_.flush(Deadline::in(kEarlyFlushTime));
+    console_.flush(Deadline::in(kFlushTime));
     return code;
   }
   start_round();
@@ -207,6 +227,7 @@ void Supervisor::start_round() {
 Result<void> Supervisor::try_start_round() {
   TimePoint begin = Clock::now();
   store_.reset();  // a fixed port is free again before it is bound
+  if (timers_) timers_->clear();
   MUSTER_TRY(store_, RoundStore::open(loop_, console_.log(), job_));
   events_->rendezvous(Clock::now() - begin, restarts_);
   MUSTER_TRY_VOID(layout_->make_attempt(round_, job_.workers));
@@ -215,7 +236,7 @@ Result<void> Supervisor::try_start_round() {
                  .master_addr = job_.master_addr,
                  .master_port = store_->port(),
                  .error_file = {},
-                 .timer_file = {},
+                 .timer_file = timers_ ? timers_->path() : std::string(),
                  .job = job_id_,
                  .host = net::hostname()};
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, std::move(info));
@@ -324,11 +345,11 @@ void Supervisor::worker_may_have_ended(Worker& worker) {
   loop_.unwatch(worker.child.pidfd.get());
   worker.child.pidfd.reset();
   if (!worker.status.success() && state_ != State::kStopping) stop_workers(SIGTERM, grace_after_failure(job_));
-  if (state_ == State::kRunning && crew_->running() > 0) sweep_soon();
+  if (crew_->running() > 0 && !spawning_) sweep_soon();
   if (crew_->running() == 0 && !spawning_) loop_.defer([this] { end_round(); });
 }
 
-// While others run on. When the round ends anyway, its end sweeps.
+// While others run on, or take their time to stop. When the round ends, its end sweeps.
 void Supervisor::sweep_soon() {
   loop_.cancel(sweep_timer_);
   sweep_timer_ = loop_.call_after(kSweepDelay, [this] {
@@ -521,11 +542,13 @@ void Supervisor::record_end(bool job_failed) {
   events_->agent_ended("", restarts_);
 }
 
-// A slow reader may take its time; a signal says that nobody waits for it any longer.
+// A slow reader may take its time, unless a signal has asked us to end; a further signal ends the wait.
 void Supervisor::wait_for_console() {
   size_t signals = stop_signals_.size();
+  Deadline deadline = Deadline::at(stopping_by_signal() ? Clock::now() + kFlushTime : TimePoint::max());
   console_.on_idle([this] { loop_.stop(); });
-  while (!console_.idle() && stop_signals_.size() == signals) loop_.run();
+  while (!console_.idle() && stop_signals_.size() == signals)
+    if (!loop_.run_until(deadline)) return;
 }
 
 }  // namespace

@@ -9,11 +9,10 @@ namespace muster::agent {
 //
 //   starting ── all workers spawned ─────────────▶ running
 //   starting ── a spawn failed, or a signal ─────▶ stopping
-//   running  ── a worker failed, or a signal ────▶ stopping   SIGTERM (or that signal) to every group, the grace, SIGKILL
-//   running  ── the last worker exited with 0 ───▶ draining
-//   stopping ── the last worker is gone, a worker had failed, restarts remain, no signal ──▶ starting (the next round)
-//   stopping ── the last worker is gone, otherwise ──▶ draining
-//   draining ── the console has caught up, or a signal ──▶ the report, the exit code
+//   running  ── a worker failed, or a signal ────▶ stopping   SIGTERM (or that signal) to every group, the grace,
+//   SIGKILL running  ── the last worker exited with 0 ───▶ draining stopping ── the last worker is gone, a worker had
+//   failed, restarts remain, no signal ──▶ starting (the next round) stopping ── the last worker is gone, otherwise ──▶
+//   draining draining ── the console has caught up, or a signal ──▶ the report, the exit code
 //
 // A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
 // every state.

@@ -1,5 +1,6 @@
 #include "muster/agent/voice.h"
 
+#include "muster/agent/printable.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
@@ -39,6 +40,11 @@ void Voice::killing(int rank, int pid, int signal, Duration grace) {
 
 void Voice::unkillable(int rank, int pid) {
   console_.log().error("rank {} (pid {}) does not end, not even by SIGKILL; it is left behind", rank, pid);
+}
+
+void Voice::timer_expired(int rank, int pid, const std::string& scope, int signal) {
+  console_.log().warn("rank {} (pid {}) let its timer '{}' expire: {}", rank, pid, printable(scope),
+                      process::signal_name(signal));
 }
 
 void Voice::failed(const WorkerOutcome& root, const std::string& program) {

@@ -20,6 +20,7 @@ class Voice {
   // The grace is over.
   void killing(int rank, int pid, int signal, Duration grace);
   void unkillable(int rank, int pid);
+  void timer_expired(int rank, int pid, const std::string& scope, int signal);
   // A round has failed.
   void failed(const WorkerOutcome& root, const std::string& program);
   void restarting(const std::string& decision, const WorkerOutcome& root);
