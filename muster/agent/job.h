@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/base/log.h"
 #include "muster/process/binding.h"
 #include "muster/process/spawn.h"
 
@@ -85,6 +86,7 @@ struct JobSpec {
   std::string report_file;  // --report; empty: none
   std::string events_file;  // --events; empty: none
   bool events_on_console = false;
+  LogLevel log_threshold = LogLevel::kInfo;  // of what muster itself says: --quiet, --verbose
 };
 
 }  // namespace muster::agent

@@ -1,1 +1,107 @@
-int main() { return 0; }
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "muster/base/fd.h"
+#include "muster/cli/commands.h"
+#include "muster/cli/completion.h"
+#include "muster/cli/help.h"
+#include "muster/cli/man_page.h"
+#include "muster/cli/verbs.h"
+#include "muster/cli/version.h"
+
+namespace muster::cli {
+namespace {
+
+std::optional<std::string> get_variable(const std::string& name) {
+  const char* value = ::getenv(name.c_str());
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+int fail(const Error& error) {
+  std::string text = fmt::format("muster: error: {}\n", error.text());
+  (void)write_all(STDERR_FILENO, text.data(), text.size());
+  return exit_code(error);
+}
+
+// A first word that is no verb: the nearest one, or the verb that was forgotten.
+Error unknown_verb(const std::string& word) {
+  Error error = usage_error("'{}' is no verb", word);
+  const VerbInfo* nearest = nearest_verb(word);
+  const bool program = ::access(word.c_str(), F_OK) == 0 || word.ends_with(".py");
+  if (word[0] == '-') {
+    error = {ErrorKind::kUsage, fmt::format("option '{}' stands before the verb", word),
+             fmt::format("write muster run {} …", word)};
+  } else if (program) {
+    error.hint = fmt::format("to run it write muster run {}", word);
+  } else if (nearest != nullptr) {
+    error.hint = fmt::format("did you mean 'muster {}'?", nearest->name);
+  } else {
+    error.hint = "muster --help lists them";
+  }
+  return error;
+}
+
+int help_command(const Parsed& parsed) {
+  const TextStyle style = style_of(STDOUT_FILENO);
+  if (parsed.words.empty()) return print(general_help(style));
+  const VerbInfo* verb = find_verb(parsed.words[0]);
+  if (verb == nullptr) return fail(unknown_verb(parsed.words[0]));
+  return print(verb_help(verb->verb, fmt::format("muster {}", verb->name), style));
+}
+
+int small_command(const VerbInfo& verb, const std::vector<std::string>& arguments) {
+  auto parsed = parse_arguments(verb.verb, arguments, get_variable);
+  if (!parsed) return fail(parsed.error());
+  if (parsed->immediate)
+    return print(verb_help(verb.verb, fmt::format("muster {}", verb.name), style_of(STDOUT_FILENO)));
+  switch (verb.verb) {
+    case Verb::kStore:
+      return store_command(*parsed);
+    case Verb::kEnv:
+      return env_command(*parsed);
+    case Verb::kCompletion:
+      return print(completion_script(*parse_shell(parsed->words[0])));
+    case Verb::kMan:
+      return print(man_page());
+    case Verb::kVersion:
+      return version_command(*parsed);
+    case Verb::kHelp:
+      return help_command(*parsed);
+    case Verb::kRun:
+    case Verb::kTorchrun:
+    case Verb::kLaunch:
+      break;
+  }
+  return 2;
+}
+
+int dispatch(const std::vector<std::string>& words) {
+  const std::string name = words[0].substr(words[0].rfind('/') + 1);
+  if (name == "torchrun") return run_command(Verb::kTorchrun, name, {words.begin() + 1, words.end()});
+  if (words.size() < 2) return fail({ErrorKind::kUsage, "no verb", "muster --help lists them"});
+  const std::string& word = words[1];
+  if (word == "--help" || word == "-h") return print(general_help(style_of(STDOUT_FILENO)));
+  if (word == "--version" || word == "-V") return print(fmt::format("muster {}\n", version()));
+  const VerbInfo* verb = find_verb(word);
+  if (verb == nullptr) return fail(unknown_verb(word));
+  const std::vector<std::string> rest(words.begin() + 2, words.end());
+  switch (verb->verb) {
+    case Verb::kRun:
+      return run_command(Verb::kRun, "muster run", rest);
+    case Verb::kTorchrun:
+      return run_command(Verb::kTorchrun, "torchrun", rest);
+    case Verb::kLaunch:
+      return run_command(Verb::kLaunch, "launch.py", rest);
+    default:
+      return small_command(*verb, rest);
+  }
+}
+
+}  // namespace
+
+int print(const std::string& text) { return write_all(STDOUT_FILENO, text.data(), text.size()) ? 0 : 1; }
+
+}  // namespace muster::cli
+
+int main(int argc, char** argv) { return muster::cli::dispatch({argv, argv + argc}); }

@@ -1,0 +1,400 @@
+#include "muster/cli/argument_parser.h"
+
+#include <algorithm>
+
+#include "muster/base/strings.h"
+#include "muster/cli/values.h"
+#include "muster/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+// An option as one word of the command line names it.
+struct Named {
+  const Option* option = nullptr;    // null: it looks like an option and is none
+  std::string spelling;              // as declared: "--nnodes", "-t"
+  std::optional<std::string> value;  // "--nnodes=2", "-t3"
+};
+
+std::vector<std::string> spellings(const Option& option) {
+  std::vector<std::string> all;
+  if (option.short_flag != 0) all.push_back({'-', option.short_flag});
+  all.push_back(dashed(option));
+  if (std::string with_underscores = underscored(option); !with_underscores.empty()) all.push_back(with_underscores);
+  return all;
+}
+
+// "-5", "-.5": argparse takes these for words, since no option looks like a number.
+bool looks_like_negative_number(std::string_view word) {
+  if (word.ends_with('\n')) word.remove_suffix(1);
+  if (word.size() < 2 || word[0] != '-') return false;
+  word.remove_prefix(1);
+  auto digits = [](std::string_view text) {
+    return std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  size_t point = word.find('.');
+  if (point == std::string_view::npos) return digits(word);
+  std::string_view fraction = word.substr(point + 1);
+  return digits(word.substr(0, point)) && !fraction.empty() && digits(fraction);
+}
+
+class Parser {
+ public:
+  Parser(Verb verb, const std::vector<std::string>& arguments, const GetEnv& getenv)
+      : verb_(verb), dialect_(dialect_of(verb)), arguments_(arguments), getenv_(getenv) {}
+
+  Result<Parsed> parse() {
+    if (dialect_ == Dialect::kArgparse) MUSTER_TRY_VOID(check_ambiguity());
+    MUSTER_TRY_VOID(read_words());
+    if (parsed_.immediate) return std::move(parsed_);
+    MUSTER_TRY_VOID(fill_in_defaults());
+    MUSTER_TRY_VOID(check_words());
+    if (!unknown_.empty()) return usage_error("unrecognized arguments: {}", muster::join(unknown_, " "));
+    return std::move(parsed_);
+  }
+
+ private:
+  const Option* find(std::string_view spelling) const {
+    for (const Option& option : options()) {
+      if (!option.in(verb_)) continue;
+      for (const std::string& s : spellings(option))
+        if (s == spelling) return &option;
+    }
+    return nullptr;
+  }
+
+  // All options a prefix may stand for, as (option, spelling).
+  std::vector<std::pair<const Option*, std::string>> candidates(std::string_view prefix) const {
+    std::vector<std::pair<const Option*, std::string>> found;
+    for (const Option& option : options()) {
+      if (!option.in(verb_) || option.exact) continue;
+      for (const std::string& s : spellings(option)) {
+        if (!s.starts_with(prefix)) continue;
+        const bool same = !found.empty() && found.back().first == &option;
+        if (dialect_ == Dialect::kArgparse || !same) found.emplace_back(&option, s);
+      }
+    }
+    return found;
+  }
+
+  Error ambiguous(std::string_view word, const std::vector<std::pair<const Option*, std::string>>& found) const {
+    std::vector<std::string> names;
+    for (const auto& [option, spelling] : found) names.push_back(spelling);
+    if (dialect_ == Dialect::kArgparse)
+      return usage_error("ambiguous option: {} could match {}", word, muster::join(names, ", "));
+    return {ErrorKind::kUsage, fmt::format("option '{}' is ambiguous", word),
+            fmt::format("it could be {}", muster::join(names, ", "))};
+  }
+
+  // Whether a word names an option; nothing: it is a plain word.
+  Result<std::optional<Named>> classify(const std::string& word) const {
+    using Answer = std::optional<Named>;
+    if (word.size() < 2 || word[0] != '-') return Answer();
+    if (const Option* option = find(word)) return Answer(Named{option, word, {}});
+    size_t equals = word.find('=');
+    std::string head = word.substr(0, equals);
+    std::optional<std::string> tail;
+    if (equals != std::string::npos) tail = word.substr(equals + 1);
+    if (tail) {
+      if (const Option* option = find(head)) return Answer(Named{option, head, tail});
+    }
+    if (word[1] == '-') {
+      auto found = candidates(head);
+      if (found.size() > 1) return ambiguous(word, found);
+      if (found.size() == 1) return Answer(Named{found[0].first, found[0].second, tail});
+    } else if (const Option* option = find(word.substr(0, 2))) {
+      return Answer(Named{option, word.substr(0, 2), word.substr(2)});
+    }
+    if (looks_like_negative_number(word) || word.find(' ') != std::string::npos) return Answer();
+    return Answer(Named{nullptr, word, {}});
+  }
+
+  // argparse looks at every word up to "--" before it acts on any, the script's own included.
+  Result<void> check_ambiguity() const {
+    for (const std::string& word : arguments_) {
+      if (word == "--") break;
+      if (auto named = classify(word); !named) return named.error();
+    }
+    return {};
+  }
+
+  Result<void> read_words() {
+    const bool program = info(verb_).words == Words::kProgram;
+    size_t i = 0;
+    while (i < arguments_.size() && !parsed_.immediate) {
+      const std::string& word = arguments_[i];
+      if (word == "--" && !program) {
+        parsed_.words.insert(parsed_.words.end(), arguments_.begin() + i + 1, arguments_.end());
+        return {};
+      }
+      std::optional<Named> named;
+      if (word != "--") {
+        MUSTER_TRY(named, classify(word));
+      }
+      if (named) {
+        MUSTER_TRY(i, read_option(*std::move(named), i));
+      } else if (program) {
+        take_program(i);
+        return {};
+      } else {
+        parsed_.words.push_back(arguments_[i++]);
+      }
+    }
+    return {};
+  }
+
+  // The program and all behind it. The first "--", in front of the program or right behind it, is dropped.
+  void take_program(size_t i) {
+    const size_t end = arguments_.size();
+    bool dropped = arguments_[i] == "--";
+    if (dropped) ++i;
+    if (i == end) return;
+    parsed_.words.push_back(arguments_[i++]);
+    if (!dropped && i < end && arguments_[i] == "--") ++i;
+    parsed_.words.insert(parsed_.words.end(), arguments_.begin() + i, arguments_.end());
+  }
+
+  // The option in word i and its value; returns the index of the next word. "-mt3" is -m and -t 3.
+  Result<size_t> read_option(Named named, size_t i) {
+    std::vector<std::pair<const Option*, std::optional<std::string>>> taken;
+    while (true) {
+      if (named.option == nullptr) {
+        if (dialect_ == Dialect::kMuster) return unknown_option(named.spelling);
+        unknown_.push_back(arguments_[i]);
+        return i + 1;
+      }
+      const Option& option = *named.option;
+      if (option.takes_value()) break;
+      taken.emplace_back(&option, std::nullopt);
+      if (!named.value) break;
+      const Option* next = nullptr;
+      if (named.spelling[1] != '-' && !named.value->empty()) next = find(std::string{'-', (*named.value)[0]});
+      if (next == nullptr) return takes_no_value(option, *named.value);
+      std::string rest = named.value->substr(1);
+      named = Named{next, {'-', next->short_flag}, rest.empty() ? std::nullopt : std::optional(rest)};
+    }
+    size_t next_word = i + 1;
+    if (named.option->takes_value()) {
+      if (!named.value) {
+        MUSTER_TRY(const bool there, has_value_at(next_word));
+        if (!there) return missing_value(*named.option);
+        named.value = arguments_[next_word++];
+      }
+      taken.emplace_back(named.option, named.value);
+    }
+    for (auto& [option, value] : taken) {
+      MUSTER_TRY_VOID(store(*option, value, Source::kCommandLine));
+      if (parsed_.immediate) break;
+    }
+    return next_word;
+  }
+
+  Result<bool> has_value_at(size_t i) const {
+    if (i >= arguments_.size() || arguments_[i] == "--") return false;
+    MUSTER_TRY(auto named, classify(arguments_[i]));
+    return !named.has_value();
+  }
+
+  Result<void> store(const Option& option, const std::optional<std::string>& value, Source source) {
+    Setting& setting = parsed_.setting(option.id);
+    MUSTER_TRY(setting.values, convert(option, value, source));
+    setting.source = source;
+    if (option.immediate) parsed_.immediate = option.id;
+    return {};
+  }
+
+  Result<std::vector<std::string>> convert(const Option& option, const std::optional<std::string>& value,
+                                           Source source) const {
+    using Values = std::vector<std::string>;
+    if (!option.takes_value()) return Values{"1"};
+    switch (option.kind) {
+      case OptionKind::kInteger:
+        if (auto number = python_int(*value)) return Values{*number};
+        return not_a_number(option, "int", *value, source);
+      case OptionKind::kNumber:
+        if (python_float(*value)) return Values{*value};
+        return not_a_number(option, "float", *value, source);
+      case OptionKind::kList:
+        return split_list(*value);
+      case OptionKind::kText:
+      case OptionKind::kFlag:
+        break;
+    }
+    // argparse checks choices on the command line only; a bad variable is found by whoever uses it.
+    if (!option.choices.empty() && (source == Source::kCommandLine || dialect_ == Dialect::kMuster)) {
+      auto choices = split(option.choices, '|');
+      if (std::find(choices.begin(), choices.end(), *value) == choices.end())
+        return no_such_choice(option, *value, source);
+    }
+    return Values{*value};
+  }
+
+  Result<void> fill_in_defaults() {
+    if (dialect_ == Dialect::kMuster) {
+      if (auto error = malformed_flag_variable(verb_, getenv_)) return *error;
+    }
+    for (const Option& option : options()) {
+      Setting& setting = parsed_.setting(option.id);
+      if (!option.in(verb_) || setting.source == Source::kCommandLine) continue;
+      auto variable = option.reads_environment ? getenv_(pet_variable(option)) : std::nullopt;
+      if (variable && option.kind == OptionKind::kFlag) {
+        setting.source = Source::kEnvironment;
+        if (python_int(*variable) != "0") setting.values = {"1"};
+      } else if (variable) {
+        MUSTER_TRY_VOID(store(option, variable, Source::kEnvironment));
+      } else if (option.default_value != nullptr) {
+        setting.values = {option.default_value};
+      }
+    }
+    return {};
+  }
+
+  Result<void> check_words() const {
+    const VerbInfo& verb = info(verb_);
+    const size_t count = parsed_.words.size();
+    if (verb.words == Words::kProgram && count == 0) {
+      if (dialect_ == Dialect::kArgparse)
+        return usage_error("the following arguments are required: training_script, training_script_args");
+      return Error{ErrorKind::kUsage, "nothing to run", fmt::format("write muster {} {}", verb.name, verb.synopsis)};
+    }
+    if (verb.words == Words::kOne && count == 0)
+      return Error{ErrorKind::kUsage, fmt::format("'muster {}' needs a word", verb.name),
+                   fmt::format("write muster {} {}", verb.name, verb.synopsis)};
+    const size_t most = verb.words == Words::kProgram ? count : verb.words == Words::kNone ? 0 : 1;
+    if (count > most)
+      return Error{ErrorKind::kUsage, fmt::format("unexpected argument '{}'", parsed_.words[most]),
+                   fmt::format("see muster {} --help", verb.name)};
+    if (!verb.choices.empty()) {
+      auto choices = split(verb.choices, '|');
+      if (std::find(choices.begin(), choices.end(), parsed_.words[0]) == choices.end())
+        return Error{ErrorKind::kUsage, fmt::format("'{}' is not supported", parsed_.words[0]),
+                     fmt::format("choose {}", verb.choices)};
+    }
+    return {};
+  }
+
+  // "argument --a-b/--a_b: " in front of argparse's complaints.
+  Error complaint(const Option& option, std::string text) const {
+    return usage_error("argument {}: {}", muster::join(spellings(option), "/"), text);
+  }
+
+  std::string where(const Option& option, Source source) const {
+    return source == Source::kEnvironment ? pet_variable(option) : dashed(option);
+  }
+
+  Error not_a_number(const Option& option, std::string_view type, const std::string& value, Source source) const {
+    if (dialect_ == Dialect::kArgparse)
+      return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
+    return {ErrorKind::kUsage, fmt::format("{}: '{}' is no number", where(option, source), value),
+            fmt::format("write {} {}", dashed(option), option.metavar)};
+  }
+
+  Error no_such_choice(const Option& option, const std::string& value, Source source) const {
+    auto choices = split(option.choices, '|');
+    std::vector<std::string> shown;
+    for (std::string_view choice : choices)
+      shown.push_back(dialect_ == Dialect::kArgparse ? python_repr(choice) : std::string(choice));
+    std::string list = muster::join(shown, ", ");
+    if (dialect_ == Dialect::kArgparse)
+      return complaint(option, fmt::format("invalid choice: {} (choose from {})", python_repr(value), list));
+    return {ErrorKind::kUsage, fmt::format("{}: '{}' is not supported", where(option, source), value),
+            fmt::format("choose {}", list)};
+  }
+
+  Error missing_value(const Option& option) const {
+    if (dialect_ == Dialect::kArgparse) return complaint(option, "expected one argument");
+    return {ErrorKind::kUsage, fmt::format("option '{}' needs a value", dashed(option)),
+            fmt::format("write {} {}", dashed(option), option.metavar)};
+  }
+
+  Error takes_no_value(const Option& option, const std::string& value) const {
+    if (dialect_ == Dialect::kArgparse) return complaint(option, "ignored explicit argument " + python_repr(value));
+    return {ErrorKind::kUsage, fmt::format("option '{}' takes no value", dashed(option)),
+            fmt::format("leave '{}' out", value)};
+  }
+
+  Error unknown_option(const std::string& word) const {
+    const std::string typed = word.substr(0, word.find('='));
+    Error error = usage_error("unknown option '{}'", typed);
+    std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+    std::replace(name.begin(), name.end(), '_', '-');
+    const Option* best = nullptr;
+    size_t best_distance = std::max<size_t>(3, name.size() / 3 + 1);
+    for (const Option& option : options()) {
+      if (!option.in(verb_)) continue;
+      if (size_t distance = edit_distance(name, option.name); distance < best_distance) {
+        best = &option;
+        best_distance = distance;
+      }
+    }
+    error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))
+                                 : fmt::format("'muster {} --help' lists them all", info(verb_).name);
+    return error;
+  }
+
+  const Verb verb_;
+  const Dialect dialect_;
+  const std::vector<std::string>& arguments_;
+  const GetEnv& getenv_;
+  Parsed parsed_;
+  std::vector<std::string> unknown_;
+};
+
+}  // namespace
+
+const std::string& Parsed::text(Opt id) const {
+  static const std::string kEmpty;
+  const Setting& s = setting(id);
+  return s.values.empty() ? kEmpty : s.values[0];
+}
+
+Dialect dialect_of(Verb verb) {
+  return verb == Verb::kTorchrun || verb == Verb::kLaunch ? Dialect::kArgparse : Dialect::kMuster;
+}
+
+Result<Parsed> parse_arguments(Verb verb, const std::vector<std::string>& arguments, const GetEnv& getenv) {
+  return Parser(verb, arguments, getenv).parse();
+}
+
+std::optional<Error> malformed_flag_variable(Verb verb, const GetEnv& getenv) {
+  for (const Option& option : options()) {
+    if (!option.in(verb) || !option.reads_environment || option.kind != OptionKind::kFlag) continue;
+    auto value = getenv(pet_variable(option));
+    if (value && !python_int(*value))
+      return Error{ErrorKind::kUsage, fmt::format("{}='{}' is no number", pet_variable(option), *value),
+                   "set it to 0 or 1, or unset it"};
+  }
+  return std::nullopt;
+}
+
+std::string argparse_usage(Verb verb, std::string_view program, int columns) {
+  std::vector<std::string> parts;
+  for (const Option& option : options()) {
+    if (!option.in(verb)) continue;
+    std::string part = "[" + spellings(option)[0];
+    if (option.takes_value()) {
+      std::string value = pet_variable(option).substr(4);
+      if (!option.choices.empty()) {
+        value = "{" + std::string(option.choices) + "}";
+        std::replace(value.begin(), value.end(), '|', ',');
+      }
+      part += " " + value;
+    }
+    parts.push_back(part + "]");
+  }
+  const std::string head = fmt::format("usage: {}", program);
+  std::string text;
+  std::string line = head;
+  auto add = [&](const std::string& part) {
+    if (line.size() + 1 + part.size() > static_cast<size_t>(columns) - 2 && line.size() > head.size()) {
+      text += line + "\n";
+      line = std::string(head.size(), ' ');
+    }
+    line += " " + part;
+  };
+  for (const std::string& part : parts) add(part);
+  text += line + "\n";
+  return text + std::string(head.size(), ' ') + " training_script ...\n";
+}
+
+}  // namespace muster::cli

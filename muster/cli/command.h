@@ -1,0 +1,22 @@
+#pragma once
+
+#include "muster/agent/job.h"
+#include "muster/cli/argument_parser.h"
+#include "muster/cli/facts.h"
+
+namespace muster::cli {
+
+// What a worker executes, and by which Python (empty: by none).
+struct WorkerCommand {
+  agent::Command command;
+  std::string python;
+};
+
+// PROGRAM as `verb` understands it:
+//   run                  x.py, zipapp, package directory -> python -u; an executable (here or on PATH) -> itself;
+//                        anything else -> python -u
+//   torchrun, launch     python -u, always
+//   --no-python          the program itself, found through PATH;  -m  python -u -m;  --run-path  python -u
+Result<WorkerCommand> worker_command(Verb verb, const Parsed& parsed, const Facts& facts);
+
+}  // namespace muster::cli

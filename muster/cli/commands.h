@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/cli/argument_parser.h"
+
+// One file a verb. Each takes its parsed command line and returns the exit code.
+namespace muster::cli {
+
+// run, torchrun and launch share all but their defaults; `program` is what the user typed ("muster run", "torchrun").
+int run_command(Verb verb, const std::string& program, const std::vector<std::string>& arguments);
+
+int store_command(const Parsed& parsed);
+int env_command(const Parsed& parsed);
+int version_command(const Parsed& parsed);
+
+// Writes everything to stdout; 1 when nobody reads it.
+int print(const std::string& text);
+
+}  // namespace muster::cli

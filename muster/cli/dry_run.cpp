@@ -1,0 +1,103 @@
+#include "muster/cli/dry_run.h"
+
+#include <nlohmann/json.hpp>
+
+#include "muster/agent/worker_env.h"
+#include "muster/base/strings.h"
+#include "muster/process/binding.h"
+#include "muster/process/cpus.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::string_view kChosenAtStart = "<chosen at start>";
+
+struct WorkerPlan {
+  int rank;
+  std::vector<int> cpus;
+  std::string gpu;
+  std::vector<std::string> argv;
+  process::Environment added;  // beyond the launcher's own
+};
+
+// The variables that differ from what the launcher itself was given.
+process::Environment added_variables(const JobPlan& plan, const process::Environment& environment) {
+  process::Environment added;
+  for (const auto& [name, value] : environment) {
+    auto same = [&, &n = name, &v = value](const auto& entry) { return entry.first == n && entry.second == v; };
+    if (std::none_of(plan.given_environment.begin(), plan.given_environment.end(), same))
+      added.emplace_back(name, value);
+  }
+  for (auto& [name, value] : added) {
+    if (name == "MASTER_PORT" && plan.job.master_port == 0) value = kChosenAtStart;
+    if (name == "TORCHELASTIC_ERROR_FILE") value = kChosenAtStart;
+  }
+  return added;
+}
+
+Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan) {
+  const agent::JobSpec& job = plan.job;
+  std::vector<std::vector<int>> cpus(job.workers, process::affinity_cpus());
+  if (job.binding) {
+    process::BindingRequest request{*job.binding, job.workers, process::gpu_pci_ids(plan.gpus.ids), {}};
+    MUSTER_TRY(cpus, process::bind_workers(request));
+  }
+  std::vector<WorkerPlan> workers;
+  for (int rank = 0; rank < job.workers; ++rank) {
+    agent::Placement placement;
+    placement.rank = placement.local_rank = placement.role_rank = rank;
+    placement.world_size = placement.local_world_size = placement.role_world_size = job.workers;
+    agent::RoundInfo round;
+    round.master_addr = job.master_addr;
+    round.master_port = job.master_port;
+    const auto index = static_cast<size_t>(rank);
+    workers.push_back({rank, cpus[index], index < plan.gpus.ids.size() ? plan.gpus.ids[index] : "",
+                       agent::worker_argv(job.command, rank),
+                       added_variables(plan, agent::worker_environment(job, round, placement))});
+  }
+  return workers;
+}
+
+std::string as_json(const JobPlan& plan, const std::vector<WorkerPlan>& workers) {
+  nlohmann::ordered_json json;
+  json["workers"] = plan.job.workers;
+  json["program"] = plan.job.command.program;
+  json["gpu_source"] = plan.gpus.source;
+  json["ranks"] = nlohmann::ordered_json::array();
+  for (const WorkerPlan& worker : workers) {
+    nlohmann::ordered_json entry;
+    entry["rank"] = entry["local_rank"] = worker.rank;
+    entry["cpus"] = worker.cpus;
+    entry["bound"] = plan.job.binding.has_value();
+    entry["gpu"] = worker.gpu.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(worker.gpu);
+    entry["command"] = worker.argv;
+    entry["environment"] = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : worker.added) entry["environment"][name] = value;
+    json["ranks"].push_back(std::move(entry));
+  }
+  // Arguments may be any bytes; JSON may not.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string as_text(const JobPlan& plan, const std::vector<WorkerPlan>& workers) {
+  std::string text = fmt::format("{} worker{} on this node, by {}\n", workers.size(), workers.size() == 1 ? "" : "s",
+                                 plan.job.command.program);
+  if (!plan.gpus.source.empty()) text += fmt::format("GPUs: {} ({})\n", plan.gpus.count, plan.gpus.source);
+  for (const WorkerPlan& worker : workers) {
+    text += fmt::format("\nrank {}\n  cores    {}{}\n", worker.rank, process::cpu_ranges(worker.cpus),
+                        plan.job.binding ? " (bound)" : "");
+    if (!worker.gpu.empty()) text += fmt::format("  GPU      {}\n", worker.gpu);
+    text += fmt::format("  command  {}\n  environment\n", shell_quote(worker.argv));
+    for (const auto& [name, value] : worker.added) text += fmt::format("    {}={}\n", name, value);
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> dry_run(const JobPlan& plan, bool json) {
+  MUSTER_TRY(std::vector<WorkerPlan> workers, plan_workers(plan));
+  return json ? as_json(plan, workers) : as_text(plan, workers);
+}
+
+}  // namespace muster::cli

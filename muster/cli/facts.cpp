@@ -1,0 +1,105 @@
+#include "muster/cli/facts.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "muster/base/fd.h"
+#include "muster/net/address.h"
+#include "muster/net/socket.h"
+#include "muster/process/cpus.h"
+
+namespace muster::cli {
+namespace {
+
+std::optional<std::string> get_variable(const std::string& name) {
+  const char* value = ::getenv(name.c_str());
+  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+process::Environment own_environment() {
+  process::Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const char* entry_text = *entry;
+    const char* equals = std::strchr(entry_text, '=');
+    if (equals != nullptr) environment.emplace_back(std::string(entry_text, equals), equals + 1);
+  }
+  return environment;
+}
+
+bool has_zip_magic(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char magic[4] = {};
+  return file && ::read(file.get(), magic, sizeof magic) == 4 && std::memcmp(magic, "PK\3\4", 4) == 0;
+}
+
+PathKind path_kind(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return PathKind::kMissing;
+  if (S_ISDIR(status.st_mode))
+    return ::access((path + "/__main__.py").c_str(), F_OK) == 0 ? PathKind::kPackage : PathKind::kDirectory;
+  if (path.ends_with(".pyz")) return PathKind::kZip;
+  if (S_ISREG(status.st_mode) && has_zip_magic(path)) return PathKind::kZip;
+  // access() says yes to everything for root where any x bit is set; a file without one is never executable.
+  return S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0 ? PathKind::kExecutable : PathKind::kFile;
+}
+
+std::string random_uuid() {
+  unsigned char bytes[16] = {};
+  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) std::memset(bytes, 0x5a, sizeof bytes);
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;  // version 4
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;  // RFC 4122
+  std::string text;
+  for (size_t i = 0; i < sizeof bytes; ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", bytes[i]);
+  }
+  return text;
+}
+
+Result<void> check_port(uint16_t port) {
+  auto listener = net::listen_tcp({.port = port, .loopback_only = false, .backlog = 1});
+  if (!listener) return listener.error();
+  return {};
+}
+
+uint64_t raise_descriptor_limit(uint64_t needed) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return needed;
+  if (limit.rlim_cur < needed) {
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, needed);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+  }
+  return limit.rlim_cur;
+}
+
+}  // namespace
+
+Facts real_facts() {
+  Facts facts;
+  facts.environment = own_environment();
+  facts.getenv = get_variable;
+  facts.gpus = [] { return process::count_gpus(get_variable); };
+  facts.usable_cores = [] { return process::usable_cores(); };
+  facts.affinity_cpus = [] { return static_cast<int>(process::affinity_cpus().size()); };
+  facts.find_python = [] { return process::find_python(get_variable); };
+  facts.find_program = [](const std::string& name) {
+    return process::find_program(name, get_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+  };
+  facts.find_torch = [](const std::string& python) { return process::find_torch(python, get_variable); };
+  facts.path_kind = path_kind;
+  facts.fully_qualified_hostname = net::fully_qualified_hostname;
+  facts.uuid = random_uuid;
+  facts.check_port = check_port;
+  facts.raise_descriptor_limit = raise_descriptor_limit;
+  return facts;
+}
+
+}  // namespace muster::cli

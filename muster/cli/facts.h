@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/result.h"
+#include "muster/process/gpus.h"
+#include "muster/process/python.h"
+#include "muster/process/spawn.h"
+
+namespace muster::cli {
+
+// What a path given as PROGRAM turns out to be.
+enum class PathKind {
+  kMissing,
+  kPackage,    // a directory with __main__.py
+  kDirectory,  // any other
+  kZip,        // .pyz, or a zip by its first bytes
+  kExecutable,
+  kFile,
+};
+
+// All a job's options depend on besides the command line. Each is asked only when it matters, since some cost time (a
+// resolver, a scan of /proc). Tests supply their own.
+struct Facts {
+  process::Environment environment;
+  std::function<std::optional<std::string>(const std::string&)> getenv;
+  std::function<process::GpuCount()> gpus;
+  std::function<int()> usable_cores;
+  std::function<int()> affinity_cpus;
+  std::function<Result<std::string>()> find_python;
+  std::function<Result<std::string>(const std::string&)> find_program;
+  std::function<std::optional<process::TorchVersion>(const std::string&)> find_torch;
+  std::function<PathKind(const std::string&)> path_kind;
+  std::function<std::string()> fully_qualified_hostname;
+  std::function<std::string()> uuid;
+  // Fails when a TCP port of this machine is taken.
+  std::function<Result<void>(uint16_t)> check_port;
+  // Sees to it that this process may open so many descriptors; returns the limit it could get.
+  std::function<uint64_t(uint64_t)> raise_descriptor_limit;
+};
+
+// This process, this machine.
+Facts real_facts();
+
+}  // namespace muster::cli

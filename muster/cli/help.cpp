@@ -1,0 +1,90 @@
+#include "muster/cli/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "muster/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+std::string heading(std::string_view text, const TextStyle& style) {
+  return style.bold ? fmt::format("\033[1m{}\033[0m\n", text) : fmt::format("{}\n", text);
+}
+
+std::string examples(std::span<const Example> examples, const TextStyle& style) {
+  std::string text = heading("Examples:", style);
+  for (const Example& example : examples)
+    text += fmt::format("  {}\n", example.command) + wrap(example.meaning, 6, style.width);
+  return text + "\n";
+}
+
+std::string group_options(Verb verb, OptionGroup group, const TextStyle& style) {
+  std::string text;
+  for (const Option& option : options()) {
+    if (!option.in(verb) || option.group != group) continue;
+    text += fmt::format("  {}\n", option_heading(option)) + wrap(option_text(option, verb), 6, style.width);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string option_heading(const Option& option) {
+  std::string text =
+      option.short_flag != 0 ? fmt::format("-{}, {}", option.short_flag, dashed(option)) : dashed(option);
+  return option.metavar.empty() ? text : fmt::format("{} {}", text, option.metavar);
+}
+
+std::string option_text(const Option& option, Verb verb) {
+  std::string text(option.help);
+  if (!option.choices.empty() && option.metavar != option.choices) {
+    std::string choices(option.choices);
+    for (size_t bar = choices.find('|'); bar != std::string::npos; bar = choices.find('|', bar))
+      choices.replace(bar, 1, ", ");
+    text += fmt::format(" One of {}.", choices);
+  }
+  if (verb == Verb::kRun && option.run_default != nullptr) {
+    text += fmt::format(" Default: {}.", option.run_default);
+  } else if (option.default_value != nullptr && *option.default_value != 0) {
+    text += fmt::format(" Default: {}.", option.default_value);
+  }
+  if (option.reads_environment) text += fmt::format(" [{}]", pet_variable(option));
+  return text;
+}
+
+std::string general_help(const TextStyle& style) {
+  std::string text = "usage: muster VERB [OPTION…] …\n\n";
+  text += wrap(
+      "muster runs one program on every device of a machine as one job: it starts the workers, gives each its rank, "
+      "shows what they write and says what failed. What you gave to torchrun, give to muster run.",
+      0, style.width);
+  text += "\n" + heading("Verbs:", style);
+  for (const VerbInfo& verb : verbs()) text += fmt::format("  {:<12}{}\n", verb.name, verb.summary);
+  text += "\n" + examples(info(Verb::kRun).examples.first(3), style);
+  return text + "muster VERB --help explains a verb; muster --version prints the version.\n";
+}
+
+std::string verb_help(Verb verb, std::string_view program, const TextStyle& style) {
+  const VerbInfo& about = info(verb);
+  std::string text = fmt::format("usage: {} [OPTION…] {}\n\n", program, about.synopsis);
+  text += wrap(about.description, 0, style.width) + "\n";
+  text += examples(about.examples, style);
+  bool variables = false;
+  for (OptionGroup group : option_groups()) {
+    std::string block = group_options(verb, group, style);
+    if (!block.empty()) text += heading(fmt::format("{}:", group_title(group)), style) + block + "\n";
+    variables = variables || block.find("[PET_") != std::string::npos;
+  }
+  if (about.words == Words::kProgram)
+    text += wrap(
+        "Options stand before PROGRAM; everything behind it belongs to it. --a-b may be written --a_b and cut short "
+        "where that is unambiguous.",
+        0, style.width);
+  if (variables) text += wrap("A variable in brackets gives the default of its option.", 0, style.width);
+  while (text.ends_with("\n\n")) text.pop_back();
+  return text;
+}
+
+}  // namespace muster::cli

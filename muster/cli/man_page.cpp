@@ -1,0 +1,111 @@
+#include "muster/cli/man_page.h"
+
+#include <fmt/format.h>
+
+#include "muster/agent/worker_env.h"
+#include "muster/cli/help.h"
+#include "muster/cli/verbs.h"
+#include "muster/cli/version.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::string_view kDate = "2026-11-15";
+
+// Text as roff needs it: hyphens that stay hyphens, no escape and no request by accident.
+std::string roff(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i).starts_with("…")) {
+      out += "...";
+      i += std::string_view("…").size() - 1;
+    } else if (text[i] == '-') {
+      out += "\\-";
+    } else if (text[i] == '\\') {
+      out += "\\e";
+    } else if ((text[i] == '.' || text[i] == '\'') && (i == 0 || text[i - 1] == '\n')) {
+      out += "\\&";
+      out += text[i];
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+// One sentence a line, as roff wants it.
+std::string paragraph(std::string_view text) {
+  std::string lines;
+  while (true) {
+    size_t end = text.find(". ");
+    lines += roff(text.substr(0, end == std::string_view::npos ? end : end + 1)) + "\n";
+    if (end == std::string_view::npos) return lines;
+    text.remove_prefix(end + 2);
+  }
+}
+
+std::string entry(std::string_view title, std::string_view text) {
+  return fmt::format(".TP\n.B {}\n{}", roff(title), paragraph(text));
+}
+
+std::string verb_section(const VerbInfo& verb) {
+  std::string text = fmt::format(".SS muster {} {}\n{}", verb.name, roff(verb.synopsis), paragraph(verb.description));
+  text += ".PP\nExamples:\n";
+  for (const Example& example : verb.examples) text += entry(example.command, example.meaning);
+  return text;
+}
+
+// Options by verb, each explained where it first appears.
+std::string option_sections() {
+  std::string text;
+  for (OptionGroup group : option_groups()) {
+    text += fmt::format(".SS {}\n", group_title(group));
+    for (const Option& option : options()) {
+      if (option.group != group) continue;
+      std::string names;
+      for (const VerbInfo& verb : verbs())
+        if (option.in(verb.verb)) names += fmt::format("{}{}", names.empty() ? "" : ", ", verb.name);
+      text += entry(option_heading(option),
+                    fmt::format("{} ({}.)", option_text(option, option.in(Verb::kRun) ? Verb::kRun : Verb::kTorchrun),
+                                option.id == Opt::kHelp ? "every verb" : names));
+    }
+  }
+  return text;
+}
+
+std::string exit_section() {
+  std::string text = ".SH EXIT STATUS\n";
+  text += entry("0", "Every worker ended with 0.");
+  text += entry("2", "The command line is wrong; nothing was started.");
+  text += entry("125", "muster itself failed.");
+  text += entry("126, 127", "The program is not executable, or does not exist.");
+  text += entry("any other", "The code of the worker that failed first, 128 + n if it died of signal n.");
+  return text + ".PP\n" +
+         paragraph("muster torchrun and muster launch keep torchrun's: 1 for every failure, 2 for usage.");
+}
+
+}  // namespace
+
+std::string man_page() {
+  std::string text = fmt::format(".TH MUSTER 1 {} \"muster {}\" \"User Commands\"\n", kDate, version());
+  text += ".SH NAME\nmuster \\- run one program on every device of a machine as one job\n.SH SYNOPSIS\n";
+  for (const VerbInfo& verb : verbs()) {
+    text += fmt::format(".B muster {}\n[option...] {}\n", verb.name, roff(verb.synopsis));
+    if (verb.verb != Verb::kHelp) text += ".br\n";
+  }
+  text += ".SH DESCRIPTION\n" + paragraph(
+                                    "muster starts the workers of a distributed program, gives each its rank and the "
+                                    "address of the store they meet in, shows what they write, and says what failed. "
+                                    "What you gave to torchrun, give to muster run.");
+  text += ".SH VERBS\n";
+  for (const VerbInfo& verb : verbs()) text += verb_section(verb);
+  text += ".SH OPTIONS\n" + paragraph(
+                                "Options stand before the program. --a-b may be written --a_b and cut short where that "
+                                "is unambiguous. A variable in brackets gives the default of its option.");
+  text += option_sections() + exit_section() + ".SH ENVIRONMENT\n";
+  for (const agent::Variable& variable : agent::declared_variables())
+    text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));
+  return text + ".SH SEE ALSO\n.BR torchrun (1)\n";
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,187 @@
+#include "muster/cli/options.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace muster::cli {
+namespace {
+
+constexpr Verbs kTorch = Verb::kRun | Verb::kTorchrun | Verb::kLaunch;
+constexpr Verbs kRunOnly = static_cast<Verbs>(Verb::kRun);
+constexpr Verbs kEvery =
+    kTorch | Verb::kStore | Verb::kEnv | Verb::kCompletion | Verb::kMan | Verb::kVersion | Verb::kHelp;
+constexpr bool kPet = true;
+
+using K = OptionKind;
+using G = OptionGroup;
+
+// clang-format off
+constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
+  {Opt::kHelp, "help", 'h', K::kFlag, "", nullptr, nullptr, "", false, true, false, kEvery, G::kInspect,
+   "Show this text and exit."},
+  {Opt::kNnodes, "nnodes", 0, K::kText, "N|MIN:MAX", "1:1", nullptr, "", kPet, false, false, kTorch, G::kWorkers,
+   "Number of nodes, or the range it may move in. This version runs on one node: 1, or MIN:MAX with MIN 1, which "
+   "starts on this node at once."},
+  {Opt::kNprocPerNode, "nproc-per-node", 0, K::kText, "N|gpu|cpu|xpu|auto", "1", "one a GPU given to this process, else 1",
+   "", kPet, false, false, kTorch, G::kWorkers,
+   "Workers on this node: a number, gpu or xpu (one a device, an error if there is none), cpu (one a CPU in the affinity "
+   "mask), or auto (devices if there are any, else CPUs)."},
+  {Opt::kRdzvBackend, "rdzv-backend", 0, K::kText, "static|c10d", "static", nullptr, "", kPet, false, false, kTorch,
+   G::kRendezvous, "How nodes find each other. On one node both work and need nothing; etcd is not supported, use c10d."},
+  {Opt::kRdzvEndpoint, "rdzv-endpoint", 0, K::kText, "HOST[:PORT]", "", nullptr, "", kPet, false, false, kTorch,
+   G::kRendezvous, "Where nodes meet; [v6] brackets for IPv6. static needs the port; it is the one workers get as MASTER_PORT."},
+  {Opt::kRdzvId, "rdzv-id", 0, K::kText, "ID", "none", "a fresh one", "", kPet, false, false, kTorch, G::kRendezvous,
+   "Name of the job: TORCHELASTIC_RUN_ID, and the first part of its log directory."},
+  {Opt::kRdzvConf, "rdzv-conf", 0, K::kText, "KEY=VALUE,…", "", nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
+   "Further settings of the rendezvous, e.g. join_timeout=600,last_call_timeout=30."},
+  {Opt::kStandalone, "standalone", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
+   "A job of this node alone, on a free port and with a fresh id; --rdzv-backend, --rdzv-endpoint and --rdzv-id are "
+   "ignored. What `muster run` does anyway."},
+  {Opt::kMaxRestarts, "max-restarts", 0, K::kInteger, "N", "0", nullptr, "", kPet, false, false, kTorch, G::kFailure,
+   "How often all workers are started again after one has failed. Logs of every round are kept."},
+  {Opt::kMonitorInterval, "monitor-interval", 0, K::kNumber, "SECONDS", "0.1", nullptr, "", kPet, false, false, kTorch,
+   G::kFailure, "Accepted for torchrun's sake: exits are seen at once, nothing is polled."},
+  {Opt::kStartMethod, "start-method", 0, K::kText, "METHOD", "spawn", nullptr, "spawn|fork|forkserver", kPet, false, false,
+   kTorch, G::kProgram, "Accepted for torchrun's sake: every worker is a process of its own, started afresh."},
+  {Opt::kEventLogHandler, "event-log-handler", 0, K::kText, "null|console", "null", nullptr, "", kPet, false, false, kTorch,
+   G::kOutput, "console: what happens to the job, as JSON lines on stderr. See also --events."},
+  {Opt::kRole, "role", 0, K::kText, "NAME", "default", nullptr, "", kPet, false, false, kTorch, G::kWorkers,
+   "Role of the workers: ROLE_NAME, and torchrun's line prefix."},
+  {Opt::kModule, "module", 'm', K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kProgram,
+   "PROGRAM is a Python module: python -u -m PROGRAM."},
+  {Opt::kNoPython, "no-python", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kProgram,
+   "Execute PROGRAM itself, found through PATH, whatever it looks like."},
+  {Opt::kRunPath, "run-path", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kProgram,
+   "Run the script with Python, whatever it looks like. (torchrun runs it inside its own interpreter; here it gets a "
+   "fresh one, which a script cannot tell apart.)"},
+  {Opt::kLogDir, "log-dir", 0, K::kText, "DIR", nullptr, nullptr, "", kPet, false, false, kTorch, G::kOutput,
+   "Base of the log files: DIR/<id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}. `muster run` "
+   "then files both streams and shows them too, unless -r or -t say otherwise. /dev/null: no files."},
+  {Opt::kRedirects, "redirects", 'r', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,
+   "Streams that go to log files only: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, e.g. 0:3,1:2."},
+  {Opt::kTee, "tee", 't', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,
+   "Streams that go to log files and to the console; as --redirects."},
+  {Opt::kLogLinePrefixTemplate, "log-line-prefix-template", 0, K::kText, "TEXT", "", nullptr, "", kPet, false, true, kTorch,
+   G::kOutput, "What stands before each line, with ${role_name} ${local_rank} ${rank} ${hostname}. "
+   "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE does the same."},
+  {Opt::kLocalRanksFilter, "local-ranks-filter", 0, K::kText, "RANK,…", "", nullptr, "", kPet, false, false, kTorch,
+   G::kOutput, "Only these local ranks reach the console; log files are unaffected."},
+  {Opt::kDuplicateStdoutFilters, "duplicate-stdout-filters", 0, K::kList, "TEXT,…", nullptr, nullptr, "", kPet, false, false,
+   kTorch, G::kOutput, "Lines of tee'd stdout that contain any of these also go to filtered_stdout.log; ,, is a comma."},
+  {Opt::kDuplicateStderrFilters, "duplicate-stderr-filters", 0, K::kList, "TEXT,…", nullptr, nullptr, "", kPet, false, false,
+   kTorch, G::kOutput, "The same for stderr and filtered_stderr.log."},
+  {Opt::kNodeRank, "node-rank", 0, K::kInteger, "N", "0", nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
+   "Number of this node; only 0 makes sense with one node."},
+  {Opt::kMasterAddr, "master-addr", 0, K::kText, "HOST", "127.0.0.1", nullptr, "", kPet, false, false, kTorch,
+   G::kRendezvous, "Address of node 0, given to workers as MASTER_ADDR."},
+  {Opt::kMasterPort, "master-port", 0, K::kInteger, "PORT", nullptr, "a free one each round", "", kPet, false, false, kTorch,
+   G::kRendezvous, "Port of the store on node 0, given to workers as MASTER_PORT. A fixed port that is taken is an error."},
+  {Opt::kLocalAddr, "local-addr", 0, K::kText, "HOST", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
+   "Address of this node, where the one found by itself is wrong."},
+  {Opt::kLogsSpecs, "logs-specs", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, false, kTorch, G::kOutput,
+   "Not supported: it names a Python class inside torchrun. Use --log-dir, -r, -t and --log-line-prefix-template."},
+  {Opt::kNumaBinding, "numa-binding", 0, K::kText, "MODE", nullptr, nullptr, "node|socket|exclusive|core-complex", false,
+   false, false, kTorch, G::kPlacement,
+   "Bind each worker to CPUs near its GPU: all of its NUMA node, of its socket, a share of the node for itself alone, or one "
+   "shared last-level cache. --dry-run shows the result; numactl is not needed."},
+  {Opt::kSignalsToHandle, "signals-to-handle", 0, K::kText, "NAME,…", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", nullptr, "", kPet,
+   false, false, kTorch, G::kFailure, "Signals that end the job: each is passed to every worker, then the shutdown timeout runs."},
+  {Opt::kShutdownTimeout, "shutdown-timeout", 0, K::kInteger, "SECONDS", nullptr, nullptr, "", kPet, false, false, kTorch,
+   G::kFailure, "Time between asking a worker to stop and SIGKILL; default TORCH_ELASTIC_SHUTDOWN_TIMEOUT, else 30."},
+  {Opt::kVirtualLocalRank, "virtual-local-rank", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch,
+   G::kPlacement, "Every worker sees LOCAL_RANK=0 and, through CUDA_VISIBLE_DEVICES, only its own GPU."},
+  {Opt::kPrintCompletion, "print-completion", 0, K::kText, "SHELL", nullptr, nullptr, "bash|zsh|tcsh", false, true, true,
+   Verb::kTorchrun | Verb::kLaunch, G::kInspect,
+   "Print a completion script and exit; for muster itself there is `muster completion`."},
+  {Opt::kUseEnv, "use-env", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, static_cast<Verbs>(Verb::kLaunch),
+   G::kProgram, "Give the script no --local-rank argument; it reads LOCAL_RANK."},
+
+  {Opt::kLabel, "label", 0, K::kText, "KIND", nullptr, "rank with several workers, none with one", "none|rank|host:rank", false,
+   false, false, kRunOnly, G::kOutput, "What stands before each line of a worker: nothing, [rank] or [host:rank]."},
+  {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly, G::kOutput,
+   "The rank whose progress bar (lines rewritten with \\r) a terminal shows."},
+  {Opt::kStdin, "stdin", 0, K::kText, "none|RANK|all", nullptr, "the worker's, if there is one only; else none", "", false,
+   false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy."},
+  {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
+   "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
+  {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kFailure,
+   "Write the failure report there as JSON too."},
+  {Opt::kEvents, "events", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kOutput,
+   "Append what happens to the job to this file, one JSON object a line."},
+  {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker where torch is older than 1.13", "agent|worker", false,
+   false, false, kRunOnly, G::kRendezvous, "Who hosts the store workers meet in: muster itself, or rank 0."},
+  {Opt::kDryRun, "dry-run", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, kRunOnly, G::kInspect,
+   "Show ranks, cores, GPUs, environment and command of every worker, and start nothing."},
+  {Opt::kJson, "json", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false,
+   Verb::kRun | Verb::kEnv | Verb::kVersion, G::kInspect, "Print JSON (with --dry-run, env and version)."},
+  {Opt::kVerbose, "verbose", 'v', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
+   G::kInspect, "Say what is done and why."},
+  {Opt::kQuiet, "quiet", 'q', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
+   G::kInspect, "Say nothing but warnings, errors and the failure report."},
+  {Opt::kPort, "port", 0, K::kInteger, "PORT", "29500", nullptr, "", false, false, false, static_cast<Verbs>(Verb::kStore),
+   G::kServer, "TCP port to listen on; 0: a free one, which is printed."},
+  {Opt::kHost, "host", 0, K::kText, "any|loopback", "any", nullptr, "any|loopback", false, false, false,
+   static_cast<Verbs>(Verb::kStore), G::kServer, "Listen on every interface, or for this machine alone."},
+}};
+// clang-format on
+
+constexpr bool in_order() {
+  for (size_t i = 0; i < kOptions.size(); ++i)
+    if (static_cast<size_t>(kOptions[i].id) != i) return false;
+  return true;
+}
+static_assert(in_order(), "the table and enum Opt list the options in the same order");
+
+constexpr std::array kGroups = {G::kWorkers,    G::kProgram,   G::kOutput,  G::kFailure,
+                                G::kRendezvous, G::kPlacement, G::kInspect, G::kServer};
+
+}  // namespace
+
+std::span<const Option> options() { return kOptions; }
+
+const Option& option(Opt id) { return kOptions[static_cast<size_t>(id)]; }
+
+std::string dashed(const Option& option) { return "--" + std::string(option.name); }
+
+std::string destination(const Option& option) {
+  std::string name(option.name);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+std::string underscored(const Option& option) {
+  return option.name.find('-') == std::string_view::npos ? std::string() : "--" + destination(option);
+}
+
+std::string pet_variable(const Option& option) {
+  std::string name = "PET_" + destination(option);
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  return name;
+}
+
+std::string_view group_title(OptionGroup group) {
+  switch (group) {
+    case G::kWorkers:
+      return "Workers";
+    case G::kProgram:
+      return "What is run";
+    case G::kOutput:
+      return "Output and logs";
+    case G::kFailure:
+      return "Failures and signals";
+    case G::kRendezvous:
+      return "Rendezvous";
+    case G::kPlacement:
+      return "Cores and GPUs";
+    case G::kInspect:
+      return "Information";
+    case G::kServer:
+      return "Server";
+  }
+  return "";
+}
+
+std::span<const OptionGroup> option_groups() { return kGroups; }
+
+}  // namespace muster::cli

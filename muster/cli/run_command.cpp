@@ -1,0 +1,93 @@
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "muster/agent/supervisor.h"
+#include "muster/agent/warden.h"
+#include "muster/base/fd.h"
+#include "muster/cli/commands.h"
+#include "muster/cli/completion.h"
+#include "muster/cli/dry_run.h"
+#include "muster/cli/help.h"
+#include "muster/cli/job_options.h"
+#include "muster/cli/torch_log.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kTorchrunFailure = 1;
+
+void say(const std::string& text) { (void)write_all(STDERR_FILENO, text.data(), text.size()); }
+
+// torch.distributed.launch says so before it looks at its arguments.
+void warn_of_deprecation(const GetEnv& getenv) {
+  if (getenv("PYTHONWARNINGS").value_or("").starts_with("ignore")) return;
+  say("muster launch: FutureWarning: The module torch.distributed.launch is deprecated\n"
+      "and will be removed in future. Use torchrun.\n"
+      "Note that --use-env is set by default in torchrun.\n"
+      "If your script expects `--local-rank` argument to be set, please\n"
+      "change it to read from `os.environ['LOCAL_RANK']` instead. See \n"
+      "https://pytorch.org/docs/stable/distributed.html#launch-utility for \n"
+      "further instructions\n\n");
+}
+
+int usage_failure(Verb verb, const std::string& program, const Error& error) {
+  if (dialect_of(verb) == Dialect::kMuster) {
+    say(fmt::format("muster: error: {}\n", error.text()));
+  } else {
+    say(fmt::format("{}{}: error: {}\n", argparse_usage(verb, program, style_of(STDERR_FILENO).width), program,
+                    error.text()));
+  }
+  return exit_code(error);
+}
+
+// What is wrong with values rather than with words: torchrun ends such with 1.
+int planning_failure(Verb verb, const std::string& program, const Error& error) {
+  if (dialect_of(verb) == Dialect::kMuster) return usage_failure(verb, program, error);
+  say(fmt::format("{}: error: {}\n", program, error.text()));
+  return kTorchrunFailure;
+}
+
+void say_notes(Verb verb, const JobPlan& plan) {
+  for (const Note& note : plan.notes) {
+    if (note.level < plan.job.log_threshold) continue;
+    say(dialect_of(verb) == Dialect::kMuster
+            ? fmt::format("{}{}\n", log_prefix(note.level), note.text)
+            : torch_log_lines(note.level, std::chrono::system_clock::now(), ::getpid(), note.text));
+  }
+}
+
+int print_torchrun_completion(const std::string& program, const std::string& shell) {
+  auto known = parse_shell(shell);
+  if (!known) {
+    say(fmt::format("{}: error: there is no completion for {}; use bash, zsh or fish\n", program, shell));
+    return kTorchrunFailure;
+  }
+  return print(completion_script(*known));
+}
+
+}  // namespace
+
+int run_command(Verb verb, const std::string& program, const std::vector<std::string>& arguments) {
+  Facts facts = real_facts();
+  if (verb == Verb::kLaunch) warn_of_deprecation(facts.getenv);
+  if (dialect_of(verb) == Dialect::kArgparse) {
+    if (auto error = malformed_flag_variable(verb, facts.getenv)) return planning_failure(verb, program, *error);
+  }
+  auto parsed = parse_arguments(verb, arguments, facts.getenv);
+  if (!parsed) return usage_failure(verb, program, parsed.error());
+  if (parsed->immediate == Opt::kHelp) return print(verb_help(verb, program, style_of(STDOUT_FILENO)));
+  if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
+
+  auto plan = plan_job(verb, *parsed, facts);
+  if (!plan) return planning_failure(verb, program, plan.error());
+  if (parsed->flag(Opt::kDryRun)) {
+    auto text = dry_run(*plan, parsed->flag(Opt::kJson));
+    return text ? print(*text) : planning_failure(verb, program, text.error());
+  }
+  say_notes(verb, *plan);
+  return agent::run_under_warden(
+      [&](int warden_pid, int warden_pidfd) { return agent::run_job(plan->job, warden_pid, warden_pidfd); });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,167 @@
+#include "muster/cli/argument_parser.h"
+
+#include <gmock/gmock.h>
+
+#include <map>
+
+namespace muster::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using Words = std::vector<std::string>;
+using Variables = std::map<std::string, std::string>;
+
+Result<Parsed> parse(Verb verb, const Words& words, const Variables& variables = {}) {
+  return parse_arguments(verb, words, [&](const std::string& name) -> std::optional<std::string> {
+    auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::string error(Verb verb, const Words& words, const Variables& variables = {}) {
+  auto parsed = parse(verb, words, variables);
+  return parsed ? "accepted" : parsed.error().text();
+}
+
+TEST(ArgumentParser, TakesBothSpellingsAndBothWaysToGiveAValue) {
+  for (const Words& words : {Words{"--nproc-per-node", "4", "a.py"}, Words{"--nproc_per_node=4", "a.py"},
+                             Words{"--nproc-per=4", "a.py"}, Words{"--nproc_p", "4", "a.py"}}) {
+    for (Verb verb : {Verb::kRun, Verb::kTorchrun, Verb::kLaunch}) {
+      auto parsed = parse(verb, words);
+      ASSERT_TRUE(parsed) << parsed.error().text();
+      EXPECT_EQ(parsed->text(Opt::kNprocPerNode), "4");
+      EXPECT_EQ(parsed->setting(Opt::kNprocPerNode).source, Source::kCommandLine);
+      EXPECT_THAT(parsed->words, ElementsAre("a.py"));
+    }
+  }
+}
+
+TEST(ArgumentParser, ReadsShortFlagsAloneBundledAndWithTheirValue) {
+  auto parsed = parse(Verb::kRun, {"-mt3", "-r", "0:1", "pkg.mod", "-m"});
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  EXPECT_TRUE(parsed->flag(Opt::kModule));
+  EXPECT_EQ(parsed->text(Opt::kTee), "3");
+  EXPECT_EQ(parsed->text(Opt::kRedirects), "0:1");
+  EXPECT_THAT(parsed->words, ElementsAre("pkg.mod", "-m"));
+}
+
+TEST(ArgumentParser, LeavesEverythingBehindTheProgramAlone) {
+  auto parsed = parse(Verb::kRun, {"a.py", "--nproc", "--log", "--bogus", "--help", "--", "x"});
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  EXPECT_FALSE(parsed->immediate);
+  EXPECT_THAT(parsed->words, ElementsAre("a.py", "--nproc", "--log", "--bogus", "--help", "--", "x"));
+}
+
+TEST(ArgumentParser, DropsTheFirstDoubleDashBeforeTheProgramOrRightBehindIt) {
+  EXPECT_THAT(parse(Verb::kRun, {"--", "a.py", "--", "x"})->words, ElementsAre("a.py", "--", "x"));
+  EXPECT_THAT(parse(Verb::kRun, {"a.py", "--", "--x"})->words, ElementsAre("a.py", "--x"));
+  EXPECT_THAT(parse(Verb::kRun, {"a.py", "--x", "--"})->words, ElementsAre("a.py", "--x", "--"));
+  EXPECT_THAT(parse(Verb::kRun, {"--", "--x"})->words, ElementsAre("--x"));
+}
+
+TEST(ArgumentParser, ACommonPrefixOfTwoSpellingsIsAmbiguousForArgparseOnly) {
+  EXPECT_EQ(error(Verb::kTorchrun, {"--nproc", "2", "a.py"}),
+            "ambiguous option: --nproc could match --nproc-per-node, --nproc_per_node");
+  EXPECT_EQ(parse(Verb::kRun, {"--nproc", "2", "a.py"})->text(Opt::kNprocPerNode), "2");
+  EXPECT_EQ(error(Verb::kRun, {"--rdzv", "2", "a.py"}),
+            "option '--rdzv' is ambiguous; it could be --rdzv-backend, --rdzv-endpoint, --rdzv-id, --rdzv-conf");
+}
+
+TEST(ArgumentParser, NewerOptionsDoNotDisturbOlderAbbreviations) {
+  EXPECT_EQ(parse(Verb::kTorchrun, {"--log-", "d", "a.py"})->text(Opt::kLogDir), "d");
+  EXPECT_EQ(parse(Verb::kTorchrun, {"--log-line-prefix-template=x", "a.py"})->text(Opt::kLogLinePrefixTemplate), "x");
+  EXPECT_EQ(error(Verb::kTorchrun, {"--log-line=x", "a.py"}), "unrecognized arguments: --log-line=x");
+}
+
+TEST(ArgumentParser, NamesTheNearestOption) {
+  EXPECT_EQ(error(Verb::kRun, {"--nporc-per-node", "2", "a.py"}),
+            "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?");
+  EXPECT_EQ(error(Verb::kRun, {"--max_restart_s=3", "a.py"}),
+            "unknown option '--max_restart_s'; did you mean '--max-restarts'?");
+  EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a.py"}),
+            "unknown option '--frobnicate'; 'muster run --help' lists them all");
+}
+
+TEST(ArgumentParser, SaysWhatIsMissing) {
+  EXPECT_EQ(error(Verb::kRun, {"--nnodes"}), "option '--nnodes' needs a value; write --nnodes N|MIN:MAX");
+  EXPECT_EQ(error(Verb::kRun, {"--nnodes", "--standalone", "a.py"}),
+            "option '--nnodes' needs a value; write --nnodes N|MIN:MAX");
+  EXPECT_EQ(error(Verb::kRun, {"--standalone=1", "a.py"}), "option '--standalone' takes no value; leave '1' out");
+  EXPECT_EQ(error(Verb::kRun, {}), "nothing to run; write muster run PROGRAM [ARGUMENT…]");
+  EXPECT_EQ(error(Verb::kRun, {"--max-restarts", "x", "a.py"}),
+            "--max-restarts: 'x' is no number; write --max-restarts N");
+  EXPECT_EQ(error(Verb::kRun, {"--label", "x", "a.py"}), "--label: 'x' is not supported; choose none, rank, host:rank");
+}
+
+TEST(ArgumentParser, SpeaksAsArgparseDoesForTorchrun) {
+  EXPECT_EQ(error(Verb::kTorchrun, {}), "the following arguments are required: training_script, training_script_args");
+  EXPECT_EQ(error(Verb::kTorchrun, {"--bogus", "a.py"}), "unrecognized arguments: --bogus");
+  EXPECT_EQ(error(Verb::kTorchrun, {"--start-method", "x", "a.py"}),
+            "argument --start-method/--start_method: invalid choice: 'x' (choose from 'spawn', 'fork', 'forkserver')");
+  EXPECT_EQ(error(Verb::kTorchrun, {"-m=1", "a.py"}), "argument -m/--module: ignored explicit argument '1'");
+  EXPECT_EQ(error(Verb::kTorchrun, {"a.py", "--log"}).substr(0, 33), "ambiguous option: --log could mat");
+}
+
+TEST(ArgumentParser, TakesDefaultsFromTheEnvironment) {
+  auto parsed = parse(Verb::kRun, {"--nnodes", "1", "a.py"},
+                      {{"PET_NNODES", "7"},
+                       {"PET_MAX_RESTARTS", " 3 "},
+                       {"PET_STANDALONE", "1"},
+                       {"PET_MODULE", "0"},
+                       {"PET_NUMA_BINDING", "x"},
+                       {"PET_DUPLICATE_STDOUT_FILTERS", "a,,b,c"}});
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  EXPECT_EQ(parsed->text(Opt::kNnodes), "1");
+  EXPECT_EQ(parsed->text(Opt::kMaxRestarts), "3");
+  EXPECT_EQ(parsed->setting(Opt::kMaxRestarts).source, Source::kEnvironment);
+  EXPECT_TRUE(parsed->flag(Opt::kStandalone));
+  EXPECT_FALSE(parsed->flag(Opt::kModule));
+  EXPECT_FALSE(parsed->has(Opt::kNumaBinding));
+  EXPECT_THAT(parsed->list(Opt::kDuplicateStdoutFilters), ElementsAre("a,b", "c"));
+}
+
+TEST(ArgumentParser, RefusesMalformedVariables) {
+  EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_STANDALONE", "yes"}}),
+            "PET_STANDALONE='yes' is no number; set it to 0 or 1, or unset it");
+  EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_MASTER_PORT", "x"}}),
+            "PET_MASTER_PORT: 'x' is no number; write --master-port PORT");
+  EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_START_METHOD", "x"}}),
+            "PET_START_METHOD: 'x' is not supported; choose spawn, fork, forkserver");
+  EXPECT_EQ(error(Verb::kTorchrun, {"a.py"}, {{"PET_MASTER_PORT", "x"}}),
+            "argument --master-port/--master_port: invalid int value: 'x'");
+}
+
+TEST(ArgumentParser, HelpEndsTheReading) {
+  auto parsed = parse(Verb::kRun, {"--nnodes", "1", "--help", "--bogus"});
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  EXPECT_EQ(parsed->immediate, Opt::kHelp);
+}
+
+TEST(ArgumentParser, VerbsWithoutAProgramCountTheirWords) {
+  EXPECT_THAT(parse(Verb::kCompletion, {"bash"})->words, ElementsAre("bash"));
+  EXPECT_EQ(error(Verb::kCompletion, {}), "'muster completion' needs a word; write muster completion bash|zsh|fish");
+  EXPECT_EQ(error(Verb::kCompletion, {"tcsh"}), "'tcsh' is not supported; choose bash|zsh|fish");
+  EXPECT_EQ(error(Verb::kEnv, {"x"}), "unexpected argument 'x'; see muster env --help");
+  EXPECT_TRUE(parse(Verb::kEnv, {"--json"})->flag(Opt::kJson));
+  EXPECT_THAT(parse(Verb::kHelp, {})->words, IsEmpty());
+}
+
+TEST(ArgumentParser, TorchrunKnowsNoneOfOurOwnOptions) {
+  EXPECT_EQ(error(Verb::kTorchrun, {"--dry-run", "a.py"}), "unrecognized arguments: --dry-run");
+  EXPECT_EQ(error(Verb::kRun, {"--use-env", "a.py"}).substr(0, 25), "unknown option '--use-env");
+  EXPECT_TRUE(parse(Verb::kLaunch, {"--use_env", "a.py"})->flag(Opt::kUseEnv));
+}
+
+TEST(ArgumentParser, UsageIsWrappedAsArgparseDoes) {
+  std::string usage = argparse_usage(Verb::kTorchrun, "torchrun", 80);
+  EXPECT_THAT(usage,
+              testing::StartsWith("usage: torchrun [-h] [--nnodes NNODES] [--nproc-per-node NPROC_PER_NODE]\n"
+                                  "                [--rdzv-backend RDZV_BACKEND] [--rdzv-endpoint RDZV_ENDPOINT]\n"));
+  EXPECT_THAT(usage, HasSubstr("[--start-method {spawn,fork,forkserver}]"));
+  EXPECT_THAT(usage, testing::EndsWith("\n                training_script ...\n"));
+}
+
+}  // namespace
+}  // namespace muster::cli

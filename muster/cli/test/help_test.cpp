@@ -1,0 +1,113 @@
+#include "muster/cli/help.h"
+
+#include <gmock/gmock.h>
+
+#include <set>
+#include <sstream>
+
+#include "muster/cli/completion.h"
+#include "muster/cli/man_page.h"
+#include "muster/cli/torch_log.h"
+#include "muster/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Options, EverySpellingNamesOneOptionOfAVerb) {
+  for (const VerbInfo& verb : verbs()) {
+    std::set<std::string> seen;
+    for (const Option& option : options()) {
+      if (!option.in(verb.verb)) continue;
+      EXPECT_TRUE(seen.insert(dashed(option)).second) << dashed(option);
+      if (option.short_flag == 0) continue;
+      EXPECT_TRUE(seen.insert({'-', option.short_flag}).second) << option.name;
+    }
+  }
+}
+
+TEST(Options, DerivedNames) {
+  const Option& nproc = option(Opt::kNprocPerNode);
+  EXPECT_EQ(dashed(nproc), "--nproc-per-node");
+  EXPECT_EQ(underscored(nproc), "--nproc_per_node");
+  EXPECT_EQ(pet_variable(nproc), "PET_NPROC_PER_NODE");
+  EXPECT_EQ(underscored(option(Opt::kNnodes)), "");
+}
+
+TEST(Help, NamesEveryOptionAndStaysInItsWidth) {
+  for (int width : {60, 80, 100}) {
+    for (const VerbInfo& verb : verbs()) {
+      std::string text = verb_help(verb.verb, "muster x", {width, false});
+      for (const Option& option : options()) {
+        if (option.in(verb.verb)) { EXPECT_THAT(text, HasSubstr(dashed(option))); }
+      }
+      EXPECT_THAT(text, HasSubstr("Examples:"));
+      EXPECT_THAT(text, Not(HasSubstr("\033")));
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);) {
+        // Commands to copy and the names of options stay whole.
+        if (line.starts_with("      ") || !line.starts_with(" ")) {
+          EXPECT_LE(columns(line), static_cast<size_t>(width)) << line;
+        }
+      }
+    }
+  }
+}
+
+TEST(Help, HeadingsStandOutOnATerminal) {
+  EXPECT_THAT(verb_help(Verb::kRun, "muster run", {80, true}), HasSubstr("\033[1mExamples:\033[0m"));
+}
+
+TEST(Help, GeneralHelpNamesEveryVerb) {
+  std::string text = general_help({80, false});
+  for (const VerbInfo& verb : verbs()) EXPECT_THAT(text, HasSubstr("  " + std::string(verb.name) + " "));
+}
+
+TEST(Help, DefaultsAreThoseOfTheVerb) {
+  EXPECT_THAT(option_text(option(Opt::kNprocPerNode), Verb::kRun), HasSubstr("Default: one a GPU"));
+  EXPECT_THAT(option_text(option(Opt::kNprocPerNode), Verb::kTorchrun), HasSubstr("Default: 1. [PET_NPROC_PER_NODE]"));
+}
+
+TEST(Verbs, NearestIsNamedOnlyWhenItIsNear) {
+  EXPECT_EQ(nearest_verb("rnu")->name, "run");
+  EXPECT_EQ(nearest_verb("torchrn")->name, "torchrun");
+  EXPECT_EQ(nearest_verb("frobnicate"), nullptr);
+}
+
+TEST(ManPage, HasEveryVerbAndOption) {
+  std::string page = man_page();
+  EXPECT_TRUE(page.starts_with(".TH MUSTER 1 "));
+  for (const VerbInfo& verb : verbs()) EXPECT_THAT(page, HasSubstr(".SS muster " + std::string(verb.name)));
+  EXPECT_THAT(page, HasSubstr("\\-\\-nproc\\-per\\-node"));
+  EXPECT_THAT(page, HasSubstr("TORCHELASTIC_RUN_ID"));
+  EXPECT_THAT(page, Not(HasSubstr("…")));
+}
+
+TEST(Completion, EveryShellKnowsEveryOption) {
+  for (Shell shell : {Shell::kBash, Shell::kZsh, Shell::kFish}) {
+    std::string script = completion_script(shell);
+    for (const Option& option : options()) EXPECT_THAT(script, HasSubstr(std::string(option.name)));
+  }
+  EXPECT_EQ(parse_shell("tcsh"), std::nullopt);
+}
+
+TEST(TextLayout, WrapsWordsAndCountsCharactersNotBytes) {
+  EXPECT_EQ(wrap("aa bb cc", 2, 7), "  aa bb\n  cc\n");
+  EXPECT_EQ(wrap("…… ……", 0, 5), "…… ……\n");
+  EXPECT_EQ(wrap("longerthanthat x", 0, 5), "longerthanthat\nx\n");
+  EXPECT_EQ(first_sentence("One. Two."), "One");
+  EXPECT_EQ(first_sentence("e.g. this"), "e.g") << "so help texts put no such thing into their first sentence";
+}
+
+TEST(TorchLog, PrefixesEveryLine) {
+  ::setenv("TZ", "UTC", 1);
+  ::tzset();
+  auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1'763'191'952'552));
+  EXPECT_EQ(torch_log_lines(LogLevel::kWarning, time, 4711, "a\nb"),
+            "W1115 07:32:32.552000 4711 muster] a\nW1115 07:32:32.552000 4711 muster] b\n");
+}
+
+}  // namespace
+}  // namespace muster::cli

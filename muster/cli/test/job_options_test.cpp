@@ -1,0 +1,362 @@
+#include "muster/cli/job_options.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <map>
+
+namespace muster::cli {
+namespace {
+
+using agent::LabelKind;
+using agent::StoreHost;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::SizeIs;
+using Words = std::vector<std::string>;
+using StdinKind = agent::StdinSpec::Kind;
+
+// A machine made up for a test: 16 usable cores of 24, no GPU, Python 3 with torch 2.13, one script and some other
+// files.
+struct Machine {
+  std::map<std::string, std::string> variables;
+  process::GpuCount gpus;
+  std::optional<std::string> python = "/usr/bin/python3";
+  std::optional<process::TorchVersion> torch = process::TorchVersion{2, 13, "2.13.0"};
+  std::map<std::string, PathKind> files = {{"train.py", PathKind::kFile},      {"tool", PathKind::kExecutable},
+                                           {"tool.py", PathKind::kExecutable}, {"pkg", PathKind::kPackage},
+                                           {"dir", PathKind::kDirectory},      {"app.pyz", PathKind::kZip},
+                                           {"script", PathKind::kFile},        {"./bin/x", PathKind::kExecutable}};
+  std::map<std::string, std::string> programs = {{"hostname", "/bin/hostname"}, {"tool", "./tool"}};
+  std::optional<uint16_t> taken_port;
+  uint64_t descriptor_limit = 1 << 20;
+
+  Facts facts() const {
+    Facts facts;
+    for (const auto& variable : variables) facts.environment.push_back(variable);
+    facts.getenv = [this](const std::string& name) -> std::optional<std::string> {
+      auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    };
+    facts.gpus = [this] { return gpus; };
+    facts.usable_cores = [] { return 16; };
+    facts.affinity_cpus = [] { return 24; };
+    facts.find_python = [this]() -> Result<std::string> {
+      if (auto exec = variables.find("PYTHON_EXEC"); exec != variables.end()) return exec->second;
+      if (python) return *python;
+      return Error{ErrorKind::kUsage, "no python on PATH", "install it"};
+    };
+    facts.find_program = [this](const std::string& name) -> Result<std::string> {
+      if (auto found = programs.find(name); found != programs.end()) return found->second;
+      return Error{ErrorKind::kNotFound, "'" + name + "' not found", {}};
+    };
+    facts.find_torch = [this](const std::string&) { return torch; };
+    facts.path_kind = [this](const std::string& path) {
+      auto found = files.find(path);
+      return found == files.end() ? PathKind::kMissing : found->second;
+    };
+    facts.fully_qualified_hostname = [] { return "node7.example.org"; };
+    facts.uuid = [] { return "00000000-0000-4000-8000-0000000000ff"; };
+    facts.check_port = [this](uint16_t port) -> Result<void> {
+      if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
+      return {};
+    };
+    facts.raise_descriptor_limit = [this](uint64_t needed) { return std::min(needed, descriptor_limit); };
+    return facts;
+  }
+
+  Result<JobPlan> plan(Verb verb, const Words& words) const {
+    Facts known = facts();
+    auto parsed = parse_arguments(verb, words, known.getenv);
+    if (!parsed) return parsed.error();
+    return plan_job(verb, *parsed, known);
+  }
+  agent::JobSpec run(const Words& words) const { return job(Verb::kRun, words); }
+  agent::JobSpec torchrun(const Words& words) const { return job(Verb::kTorchrun, words); }
+  agent::JobSpec job(Verb verb, const Words& words) const {
+    auto planned = plan(verb, words);
+    if (planned) return planned->job;
+    ADD_FAILURE() << planned.error().text();
+    return {};
+  }
+  std::string error(const Words& words, Verb verb = Verb::kRun) const {
+    auto planned = plan(verb, words);
+    return planned ? "accepted" : planned.error().text();
+  }
+};
+
+std::optional<std::string> variable(const agent::JobSpec& job, const std::string& name) {
+  std::optional<std::string> value;
+  for (const auto& [n, v] : job.environment)
+    if (n == name) value = v;
+  return value;
+}
+
+process::GpuCount four_gpus() {
+  return {4, "CUDA_VISIBLE_DEVICES=0,1,2,3", {"0", "1", "2", "3"}, "CUDA_VISIBLE_DEVICES"};
+}
+
+TEST(JobOptions, OneWorkerWithoutAGpuOneAGpuOtherwise) {
+  Machine machine;
+  EXPECT_EQ(machine.run({"train.py"}).workers, 1);
+  machine.gpus = four_gpus();
+  EXPECT_EQ(machine.run({"train.py"}).workers, 4);
+  EXPECT_EQ(machine.run({"--nproc-per-node=2", "train.py"}).workers, 2);
+  EXPECT_EQ(machine.torchrun({"train.py"}).workers, 1) << "torchrun's own default";
+  EXPECT_EQ(machine.torchrun({"--nproc-per-node=gpu", "train.py"}).workers, 4);
+  EXPECT_EQ(machine.run({"--nproc-per-node=auto", "train.py"}).workers, 4);
+}
+
+TEST(JobOptions, CountsProcessors) {
+  Machine machine;
+  EXPECT_EQ(machine.run({"--nproc-per-node=cpu", "train.py"}).workers, 24);
+  EXPECT_EQ(machine.run({"--nproc-per-node=auto", "train.py"}).workers, 24);
+}
+
+TEST(JobOptions, RefusesANumberOfWorkersThatIsNone) {
+  Machine machine;
+  EXPECT_EQ(machine.error({"--nproc-per-node", "0", "train.py"}),
+            "--nproc-per-node: 0 workers are none; at least one is needed");
+  EXPECT_EQ(machine.error({"--nproc-per-node", "-1", "train.py"}),
+            "--nproc-per-node: -1 workers are none; at least one is needed");
+  EXPECT_EQ(machine.error({"--nproc-per-node", "gpu", "train.py"}),
+            "--nproc-per-node: there is no GPU (this machine shows none); give a number, or auto");
+  machine.gpus.source = "CUDA_VISIBLE_DEVICES=";
+  EXPECT_EQ(machine.error({"--nproc-per-node", "gpu", "train.py"}),
+            "--nproc-per-node: there is no GPU (CUDA_VISIBLE_DEVICES= says so); give a number, or auto");
+  machine.variables["PET_NPROC_PER_NODE"] = "x";
+  EXPECT_EQ(machine.error({"train.py"}),
+            "PET_NPROC_PER_NODE: 'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
+}
+
+TEST(JobOptions, ThreadsAreTheCoresDividedAmongTheWorkers) {
+  Machine machine;
+  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "4");
+  EXPECT_EQ(variable(machine.run({"train.py"}), "OMP_NUM_THREADS"), "16");
+  EXPECT_EQ(variable(machine.run({"--nproc-per-node=100", "train.py"}), "OMP_NUM_THREADS"), "1");
+  machine.variables["OMP_NUM_THREADS"] = "7";
+  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "7");
+}
+
+TEST(JobOptions, TorchrunSetsOneThreadAndWarns) {
+  Machine machine;
+  auto plan = machine.plan(Verb::kTorchrun, {"--nproc-per-node=2", "train.py"});
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(variable(plan->job, "OMP_NUM_THREADS"), "1");
+  ASSERT_THAT(plan->notes, SizeIs(1));
+  EXPECT_THAT(plan->notes[0].text, HasSubstr("Setting OMP_NUM_THREADS environment variable for each process to be 1"));
+  EXPECT_EQ(variable(machine.torchrun({"train.py"}), "OMP_NUM_THREADS"), std::nullopt);
+}
+
+TEST(JobOptions, RunDecidesByWhatTheProgramIs) {
+  Machine machine;
+  auto argv = [&](const Words& words) { return machine.run(words).command.argv; };
+  EXPECT_THAT(argv({"train.py", "-x"}), ElementsAre("/usr/bin/python3", "-u", "train.py", "-x"));
+  EXPECT_THAT(argv({"tool.py"}), ElementsAre("/usr/bin/python3", "-u", "tool.py"));
+  EXPECT_THAT(argv({"app.pyz"}), ElementsAre("/usr/bin/python3", "-u", "app.pyz"));
+  EXPECT_THAT(argv({"pkg"}), ElementsAre("/usr/bin/python3", "-u", "pkg"));
+  EXPECT_THAT(argv({"script"}), ElementsAre("/usr/bin/python3", "-u", "script"));
+  EXPECT_THAT(argv({"-m", "my.mod", "x"}), ElementsAre("/usr/bin/python3", "-u", "-m", "my.mod", "x"));
+  EXPECT_THAT(argv({"tool", "x"}), ElementsAre("tool", "x"));
+  EXPECT_EQ(machine.run({"tool"}).command.program, "./tool");
+  EXPECT_EQ(machine.run({"./bin/x"}).command.program, "./bin/x");
+  EXPECT_EQ(machine.run({"hostname"}).command.program, "/bin/hostname");
+  EXPECT_THAT(argv({"--run-path", "tool"}), ElementsAre("/usr/bin/python3", "-u", "tool"));
+  EXPECT_THAT(argv({"--no-python", "tool"}), ElementsAre("tool"));
+  EXPECT_EQ(machine.run({"train.py"}).command.template_from, 1u);
+}
+
+TEST(JobOptions, TorchrunTakesEverythingForAScript) {
+  Machine machine;
+  EXPECT_THAT(machine.torchrun({"tool", "x"}).command.argv, ElementsAre("/usr/bin/python3", "-u", "tool", "x"));
+  EXPECT_THAT(machine.torchrun({"missing.py"}).command.argv, ElementsAre("/usr/bin/python3", "-u", "missing.py"));
+  EXPECT_EQ(machine.torchrun({"missing.py"}).command.entrypoint, "missing.py");
+  EXPECT_EQ(machine.torchrun({"--run-path", "train.py"}).command.entrypoint, "run_script_path");
+  machine.variables["PYTHON_EXEC"] = "/opt/python";
+  EXPECT_EQ(machine.torchrun({"train.py"}).command.program, "/opt/python");
+  EXPECT_EQ(machine.torchrun({"train.py"}).command.entrypoint, "/opt/python");
+}
+
+TEST(JobOptions, AProgramThatCannotBeRun) {
+  Machine machine;
+  auto missing = machine.plan(Verb::kRun, {"missing.py"});
+  EXPECT_EQ(missing.error().text(),
+            "'missing.py' does not exist; check the path; relative ones start at the current directory");
+  EXPECT_EQ(exit_code(missing.error()), 127);
+  EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"nothing"}).error()), 127);
+  EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"--no-python", "nothing"}).error()), 127);
+  EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"dir"}).error()), 126);
+  machine.python.reset();
+  EXPECT_EQ(machine.error({"train.py"}), "no python on PATH; install it");
+  EXPECT_EQ(machine.error({"tool"}), "accepted") << "nobody needs Python for that";
+  EXPECT_EQ(machine.error({"-m", "--no-python", "x"}),
+            "--no-python and --module exclude each other; leave one of them out");
+}
+
+TEST(JobOptions, RunMeetsOnTheLoopbackUnderAFreshName) {
+  Machine machine;
+  agent::JobSpec job = machine.run({"train.py"});
+  EXPECT_EQ(job.master_addr, "127.0.0.1");
+  EXPECT_EQ(job.master_port, 0);
+  EXPECT_EQ(job.run_id, "00000000-0000-4000-8000-0000000000ff");
+  EXPECT_EQ(job.store_host, StoreHost::kAgent);
+  EXPECT_EQ(machine.run({"--rdzv-id=mine", "train.py"}).run_id, "mine");
+  EXPECT_EQ(machine.run({"--master-addr=h", "train.py"}).master_addr, "h");
+  EXPECT_EQ(machine.run({"--rdzv-backend=c10d", "--rdzv-endpoint=h:5", "train.py"}).master_port, 5);
+}
+
+TEST(JobOptions, TorchrunMeetsWhereTorchrunDoes) {
+  Machine machine;
+  agent::JobSpec job = machine.torchrun({"--rdzv-id=mine", "--master-addr=h", "train.py"});
+  EXPECT_EQ(job.master_addr, "node7.example.org");
+  EXPECT_EQ(job.run_id, "00000000-0000-4000-8000-0000000000ff") << "torchrun overwrites it when it switches to c10d";
+  EXPECT_EQ(job.rdzv_backend, "c10d");
+  EXPECT_EQ(machine.torchrun({"--local-addr=10.0.0.7", "train.py"}).master_addr, "10.0.0.7");
+
+  job = machine.torchrun({"--master-port=1234", "train.py"});
+  EXPECT_EQ(job.master_addr, "127.0.0.1");
+  EXPECT_EQ(job.master_port, 1234);
+  EXPECT_EQ(job.run_id, "none");
+  EXPECT_EQ(job.rdzv_backend, "static");
+
+  job = machine.torchrun({"--rdzv-endpoint=[::1]:1234", "--rdzv-id=", "train.py"});
+  EXPECT_EQ(job.master_addr, "::1");
+  EXPECT_EQ(job.run_id, "302240678275694148452607") << "a number when it is given empty";
+
+  job = machine.torchrun({"--rdzv-backend=c10d", "--rdzv-endpoint=h:29400", "train.py"});
+  EXPECT_EQ(job.master_addr, "node7.example.org");
+  EXPECT_EQ(job.master_port, 0);
+  EXPECT_EQ(job.run_id, "none");
+
+  job = machine.torchrun({"--standalone", "--rdzv-backend=etcd", "--rdzv-id=x", "train.py"});
+  EXPECT_EQ(job.run_id, "00000000-0000-4000-8000-0000000000ff");
+}
+
+TEST(JobOptions, BadRendezvous) {
+  Machine machine;
+  EXPECT_EQ(machine.error({"--rdzv-endpoint=h", "train.py"}),
+            "--rdzv-endpoint: 'h' has no port; write h:29500, or use --rdzv-backend c10d");
+  EXPECT_THAT(machine.error({"--rdzv-backend=etcd-v2", "train.py"}), HasSubstr("use c10d"));
+  EXPECT_EQ(machine.error({"--rdzv-conf=timeout", "train.py"}),
+            "--rdzv-conf: 'timeout' has no value; write timeout=VALUE");
+  EXPECT_EQ(machine.error({"--master-port=70000", "train.py"}),
+            "--master-port: 70000 is out of range; write 0 to 65535");
+  EXPECT_EQ(machine.error({"--node-rank=1", "train.py"}),
+            "--node-rank: there is no node 1 in a job of one node; leave it out");
+  machine.taken_port = 4242;
+  EXPECT_EQ(machine.error({"--master-port=4242", "train.py"}), "port 4242 is taken by pid 1 (init)");
+}
+
+TEST(JobOptions, SeveralNodesAreRefusedAndOneOfManyIsSaid) {
+  Machine machine;
+  EXPECT_EQ(machine.error({"--nnodes=2", "train.py"}),
+            "--nnodes: 2 nodes were asked for, and several nodes are not supported yet; start it on one node with "
+            "--nnodes 1");
+  EXPECT_EQ(machine.error({"--nnodes=3:2", "train.py"}),
+            "--nnodes: the minimum of '3:2' is above its maximum; write MIN:MAX");
+  auto plan = machine.plan(Verb::kRun, {"--nnodes=1:4", "train.py"});
+  ASSERT_TRUE(plan);
+  EXPECT_THAT(plan->notes[0].text, HasSubstr("starting on this node alone"));
+  EXPECT_EQ(machine.error({"--nnodes=1:4", "--rdzv-backend=c10d", "train.py"}, Verb::kTorchrun), "accepted");
+  EXPECT_THAT(machine.error({"--nnodes=1:4", "train.py"}, Verb::kTorchrun), HasSubstr("4 nodes were asked for"));
+}
+
+TEST(JobOptions, WorkersHostTheStoreWhereTorchIsTooOld) {
+  Machine machine;
+  machine.torch = process::TorchVersion{1, 7, "1.7.1"};
+  EXPECT_EQ(machine.run({"train.py"}).store_host, StoreHost::kWorker);
+  EXPECT_EQ(machine.run({"--store=agent", "train.py"}).store_host, StoreHost::kAgent);
+  machine.torch = process::TorchVersion{1, 13, "1.13.0a0"};
+  EXPECT_EQ(machine.run({"train.py"}).store_host, StoreHost::kAgent);
+  EXPECT_EQ(machine.run({"--store=worker", "train.py"}).store_host, StoreHost::kWorker);
+  machine.variables["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1";
+  EXPECT_EQ(machine.torchrun({"train.py"}).store_host, StoreHost::kWorker);
+}
+
+TEST(JobOptions, LaunchInjectsTheLocalRank) {
+  Machine machine;
+  agent::JobSpec job = machine.job(Verb::kLaunch, {"train.py", "--x"});
+  EXPECT_EQ(job.command.local_rank_position, 3u);
+  EXPECT_EQ(job.command.local_rank_flag, "--local-rank");
+  EXPECT_EQ(machine.job(Verb::kLaunch, {"-m", "mod"}).command.local_rank_position, 4u);
+  machine.torch = process::TorchVersion{1, 13, "1.13.0a0"};
+  EXPECT_EQ(machine.job(Verb::kLaunch, {"train.py"}).command.local_rank_flag, "--local_rank");
+  EXPECT_EQ(machine.job(Verb::kLaunch, {"--use-env", "train.py"}).command.local_rank_position, std::nullopt);
+  EXPECT_EQ(machine.error({"--no-python", "tool"}, Verb::kLaunch),
+            "When using the '--no-python' flag, you must also set the '--use-env' flag.");
+  EXPECT_EQ(machine.torchrun({"train.py"}).command.local_rank_position, std::nullopt);
+}
+
+TEST(JobOptions, OutputDefaults) {
+  Machine machine;
+  agent::JobSpec one = machine.run({"train.py"});
+  EXPECT_EQ(one.output.label, LabelKind::kNone);
+  EXPECT_EQ(one.stdin_spec.kind, StdinKind::kRank);
+  agent::JobSpec two = machine.run({"--nproc-per-node=2", "train.py"});
+  EXPECT_EQ(two.output.label, LabelKind::kRank);
+  EXPECT_EQ(two.stdin_spec.kind, StdinKind::kNone);
+  EXPECT_EQ(two.output.cap, uint64_t{1} << 30);
+  EXPECT_FALSE(two.output.inherit_plain_streams);
+  EXPECT_EQ(machine.run({"--label=host:rank", "train.py"}).output.label, LabelKind::kHostRank);
+  agent::JobSpec torch = machine.torchrun({"--nproc-per-node=2", "train.py"});
+  EXPECT_EQ(torch.output.prefix_template, "[${role_name}${local_rank}]:");
+  EXPECT_EQ(torch.stdin_spec.kind, StdinKind::kInherit);
+  EXPECT_TRUE(torch.output.inherit_plain_streams);
+}
+
+TEST(JobOptions, ALogDirectoryMeansTeeUnlessSaidOtherwise) {
+  Machine machine;
+  EXPECT_THAT(machine.run({"--log-dir=d", "train.py"}).output.tee, ElementsAre(Pair(0, 3)));
+  EXPECT_THAT(machine.run({"--log-dir=d", "-r1", "train.py"}).output.tee, ElementsAre(Pair(0, 0)));
+  EXPECT_THAT(machine.run({"--log-dir=/dev/null", "train.py"}).output.tee, ElementsAre(Pair(0, 0)));
+  EXPECT_THAT(machine.torchrun({"--log-dir=d", "train.py"}).output.tee, ElementsAre(Pair(0, 0)));
+}
+
+TEST(JobOptions, BadOutputOptions) {
+  Machine machine;
+  EXPECT_THAT(machine.error({"-t", "4", "train.py"}), HasSubstr("--tee: '4' selects no streams"));
+  EXPECT_THAT(machine.error({"--local-ranks-filter=x", "train.py"}), HasSubstr("'x' is no list of ranks"));
+  EXPECT_THAT(machine.error({"--output-cap=x", "train.py"}), HasSubstr("'x' is no size"));
+  EXPECT_THAT(machine.error({"--stdin=1", "train.py"}), HasSubstr("'1' is no rank of this job"));
+  EXPECT_THAT(machine.error({"--progress-rank=1", "train.py"}), HasSubstr("1 is out of range"));
+  EXPECT_THAT(machine.error({"--log-line-prefix-template=${x}", "train.py"}), HasSubstr("has no meaning"));
+  EXPECT_THAT(machine.error({"--log-dir=/dev/null", "--duplicate-stdout-filters=a", "train.py"}),
+              HasSubstr("name a directory"));
+  EXPECT_THAT(machine.error({"--logs-specs=x", "train.py"}), HasSubstr("use --log-dir"));
+  EXPECT_THAT(machine.error({"--event-log-handler=x", "train.py"}), HasSubstr("use null or console, or --events FILE"));
+}
+
+TEST(JobOptions, FailuresAndSignals) {
+  Machine machine;
+  machine.variables["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "7";
+  agent::JobSpec job = machine.run({"--max-restarts=3", "--signals-to-handle=SIGTERM,SIGUSR1", "train.py"});
+  EXPECT_EQ(job.max_restarts, 3);
+  EXPECT_EQ(job.shutdown_timeout, std::chrono::seconds(7));
+  EXPECT_THAT(job.signals_to_handle, ElementsAre(SIGTERM, SIGUSR1));
+  EXPECT_EQ(job.signals_text, "SIGTERM,SIGUSR1");
+  EXPECT_EQ(machine.run({"--shutdown-timeout=2", "train.py"}).shutdown_timeout, std::chrono::seconds(2));
+  EXPECT_THAT(machine.error({"--shutdown-timeout=-1", "train.py"}), HasSubstr("-1 is out of range; write 0 to"));
+  EXPECT_THAT(machine.error({"--max-restarts=-1", "train.py"}), HasSubstr("-1 is out of range; write 0 or more"));
+  EXPECT_THAT(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}), HasSubstr("'SIGNOPE' is no signal"));
+  EXPECT_EQ(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}, Verb::kTorchrun), "accepted");
+}
+
+TEST(JobOptions, ManyWorkersNeedManyDescriptors) {
+  Machine machine;
+  machine.descriptor_limit = 4096;
+  std::string error = machine.error({"--nproc-per-node=10000", "train.py"});
+  EXPECT_THAT(error, HasSubstr("10000 workers need 100064 file descriptors and this process may open 4096"));
+  EXPECT_THAT(error, HasSubstr("ulimit -Hn 100064"));
+}
+
+TEST(JobOptions, QuietAndVerbose) {
+  Machine machine;
+  EXPECT_EQ(machine.run({"-q", "train.py"}).log_threshold, LogLevel::kWarning);
+  EXPECT_EQ(machine.run({"-v", "train.py"}).log_threshold, LogLevel::kDebug);
+  EXPECT_EQ(machine.run({"train.py"}).log_threshold, LogLevel::kInfo);
+}
+
+}  // namespace
+}  // namespace muster::cli

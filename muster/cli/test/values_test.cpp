@@ -1,0 +1,139 @@
+#include "muster/cli/values.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+namespace muster::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+TEST(Values, IntegersAreReadAsPythonReadsThem) {
+  EXPECT_EQ(python_int("0"), "0");
+  EXPECT_EQ(python_int(" +1_000 \n"), "1000");
+  EXPECT_EQ(python_int("-007"), "-7");
+  EXPECT_EQ(python_int("-0"), "0");
+  EXPECT_EQ(python_int("123456789012345678901234567890"), "123456789012345678901234567890");
+  for (const char* bad : {"", " ", "-", "+", "1__0", "_1", "1_", "0x10", "1.0", "1 0", "--1", "a"})
+    EXPECT_EQ(python_int(bad), std::nullopt) << bad;
+  EXPECT_EQ(python_int(std::string(4301, '1')), std::nullopt);
+}
+
+TEST(Values, NumbersAreReadAsPythonReadsThem) {
+  EXPECT_EQ(python_float("0.1"), 0.1);
+  EXPECT_EQ(python_float(" -1_0.5e-1 "), -1.05);
+  EXPECT_EQ(python_float(".5"), 0.5);
+  EXPECT_EQ(python_float("5."), 5.0);
+  EXPECT_EQ(python_float("-Infinity"), -HUGE_VAL);
+  EXPECT_TRUE(std::isnan(*python_float("NaN")));
+  for (const char* bad : {"", ".", "e5", "1e", "1e+", "0x1p3", "1_.5", "1 .5", "infin", "1d"})
+    EXPECT_EQ(python_float(bad), std::nullopt) << bad;
+}
+
+TEST(Values, ReprQuotesAsPythonDoes) {
+  EXPECT_EQ(python_repr("a'b"), "\"a'b\"");
+  EXPECT_EQ(python_repr("a'\"b"), "'a\\'\"b'");
+  EXPECT_EQ(python_repr("\t\x01\\"), "'\\t\\x01\\\\'");
+}
+
+TEST(Values, ListsHaveALiteralComma) {
+  EXPECT_THAT(split_list("a,b,,c"), ElementsAre("a", "b,c"));
+  EXPECT_THAT(split_list(""), ElementsAre(""));
+  EXPECT_THAT(split_list(",,,"), ElementsAre(",", ""));
+}
+
+TEST(Values, Nodes) {
+  EXPECT_EQ(parse_nodes("1")->max, 1);
+  EXPECT_EQ(parse_nodes("1:4")->min, 1);
+  EXPECT_EQ(parse_nodes("1:4")->max, 4);
+  EXPECT_EQ(parse_nodes("4:1").error().text(), "the minimum of '4:1' is above its maximum; write MIN:MAX");
+  EXPECT_EQ(parse_nodes("0").error().text(), "'0' is out of range; at least one node is needed");
+  for (const char* bad : {"", "x", "1:", ":1", "1:2:3", "1:x", "-1", "0:2", "99999999999"})
+    EXPECT_FALSE(parse_nodes(bad)) << bad;
+}
+
+TEST(Values, WorkerCounts) {
+  EXPECT_EQ(std::get<int>(*parse_worker_count("8")), 8);
+  EXPECT_EQ(std::get<Countable>(*parse_worker_count("gpu")), Countable::kGpu);
+  EXPECT_EQ(std::get<Countable>(*parse_worker_count("auto")), Countable::kAuto);
+  EXPECT_EQ(parse_worker_count("0").error().text(), "0 workers are none; at least one is needed");
+  EXPECT_EQ(parse_worker_count("-1").error().text(), "-1 workers are none; at least one is needed");
+  EXPECT_EQ(parse_worker_count("x").error().text(),
+            "'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
+  EXPECT_FALSE(parse_worker_count(""));
+  EXPECT_FALSE(parse_worker_count("99999999999999999999"));
+}
+
+TEST(Values, RendezvousConf) {
+  EXPECT_THAT(*parse_rendezvous_conf(""), IsEmpty());
+  EXPECT_THAT(*parse_rendezvous_conf(" a = 1 , b=c=d"), UnorderedElementsAre(Pair("a", "1"), Pair("b", "c=d")));
+  EXPECT_EQ(parse_rendezvous_conf("a=1,timeout").error().text(), "'timeout' has no value; write timeout=VALUE");
+  EXPECT_EQ(parse_rendezvous_conf("a=").error().text(), "'a' has no value; write a=VALUE");
+  EXPECT_FALSE(parse_rendezvous_conf("=1"));
+  EXPECT_FALSE(parse_rendezvous_conf("a=1,"));
+}
+
+TEST(Values, StreamMasks) {
+  EXPECT_THAT(*parse_stream_masks("3", 2, RankSyntax::kAny), ElementsAre(Pair(0, 3), Pair(1, 3)));
+  EXPECT_THAT(*parse_stream_masks("0:1,11:2", 12, RankSyntax::kAny), ElementsAre(Pair(0, 1), Pair(11, 2)));
+  EXPECT_FALSE(parse_stream_masks("0:1,11:2", 12, RankSyntax::kTorchrun)) << "torchrun's ranks have one digit";
+  EXPECT_THAT(*parse_stream_masks("5:1", 2, RankSyntax::kTorchrun), IsEmpty());
+  EXPECT_EQ(parse_stream_masks("5:1", 2, RankSyntax::kAny).error().text(),
+            "'5:1' names local rank 5; the local ranks are 0 to 1");
+  for (const char* bad : {"", "4", "-1", "0:4", "0:", ":1", "0:1,", "0:1,,1:1", "a:1", "0:11", "0:1:2", " 3"}) {
+    EXPECT_FALSE(parse_stream_masks(bad, 2, RankSyntax::kAny)) << bad;
+    EXPECT_FALSE(parse_stream_masks(bad, 2, RankSyntax::kTorchrun)) << bad;
+  }
+}
+
+TEST(Values, Ranks) {
+  EXPECT_THAT(*parse_ranks("2, 0,2"), ElementsAre(0, 2));
+  for (const char* bad : {"", "0,", "a", "0;1", "99999999999"}) EXPECT_FALSE(parse_ranks(bad)) << bad;
+}
+
+TEST(Values, Signals) {
+  SignalList list = parse_signals("SIGTERM, SIGUSR1,SIGNOPE");
+  EXPECT_THAT(list.signals, ElementsAre(15, 10));
+  EXPECT_THAT(list.unknown, ElementsAre("SIGNOPE"));
+}
+
+TEST(Values, Sizes) {
+  EXPECT_EQ(*parse_size("0"), 0u);
+  EXPECT_EQ(*parse_size("4096"), 4096u);
+  EXPECT_EQ(*parse_size("64k"), 64u << 10);
+  EXPECT_EQ(*parse_size("512MiB"), 512u << 20);
+  EXPECT_EQ(*parse_size("2GB"), uint64_t{2} << 30);
+  EXPECT_EQ(*parse_size("1T"), uint64_t{1} << 40);
+  EXPECT_EQ(*parse_size("7b"), 7u);
+  for (const char* bad : {"", "k", "-1", "1.5G", "1Z", "1 G", "99999999999999999999", "99999999T", "1kk"})
+    EXPECT_FALSE(parse_size(bad)) << bad;
+}
+
+TEST(Values, Endpoints) {
+  EXPECT_EQ(parse_endpoint("", 29400)->host, "localhost");
+  EXPECT_EQ(parse_endpoint("", 29400)->port, 29400);
+  EXPECT_EQ(parse_endpoint(" h:1 ", -1)->port, 1);
+  EXPECT_EQ(parse_endpoint("[::1]:5", -1)->host, "::1");
+  EXPECT_EQ(parse_endpoint("[::1]", -1)->host, "::1");
+  EXPECT_EQ(parse_endpoint("[::1]", -1)->port, -1);
+  EXPECT_EQ(parse_endpoint("::1", -1)->host, ":") << "as torchrun reads it";
+  for (const char* bad : {":5", "h:", "h:x", "h:65536", "h:-1", "a b:1", "h/:1"})
+    EXPECT_FALSE(parse_endpoint(bad, -1)) << bad;
+}
+
+TEST(Values, PrefixTemplates) {
+  for (const char* good : {"", "[${role_name}${local_rank}]:", "$rank $$x ${hostname}", "100$", "$ ", "${", "$5"})
+    EXPECT_TRUE(check_prefix_template(good)) << good;
+  EXPECT_EQ(
+      check_prefix_template("${pid}").error().text(),
+      "'${pid}' has no meaning in '${pid}'; the names are ${role_name}, ${local_rank}, ${rank} and ${hostname}; $$ is "
+      "a dollar sign");
+  EXPECT_FALSE(check_prefix_template("$ranks"));
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,57 @@
+#include "muster/cli/text_layout.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "muster/base/strings.h"
+
+namespace muster::cli {
+
+TextStyle style_of(int fd) {
+  TextStyle style;
+  if (::isatty(fd) == 0) return style;
+  style.bold = ::getenv("NO_COLOR") == nullptr;
+  winsize size{};
+  constexpr int kNarrowest = 40, kWidest = 120;
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    style.width = std::clamp<int>(size.ws_col, kNarrowest, kWidest);
+  return style;
+}
+
+size_t columns(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string wrap(std::string_view text, size_t indent, int width) {
+  std::string lines;
+  size_t used = 0;
+  for (std::string_view word : split(text, ' ')) {
+    if (word.empty()) continue;
+    if (used > 0 && used + 1 + columns(word) > static_cast<size_t>(width)) {
+      lines += '\n';
+      used = 0;
+    }
+    if (used == 0) {
+      lines.append(indent, ' ');
+      used = indent;
+    } else {
+      lines += ' ';
+      ++used;
+    }
+    lines += word;
+    used += columns(word);
+  }
+  return lines + "\n";
+}
+
+std::string_view first_sentence(std::string_view text) {
+  size_t end = text.find(". ");
+  text = text.substr(0, end);
+  if (text.ends_with('.')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,298 @@
+#include "muster/cli/values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include "muster/base/strings.h"
+#include "muster/process/signals.h"
+
+namespace muster::cli {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
+// Python counts the four separators 0x1c to 0x1f as blanks too.
+std::string_view python_strip(std::string_view text) {
+  auto blank = [](char c) { return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f); };
+  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+// Removes the underscores Python allows between digits; nothing when one stands elsewhere.
+std::optional<std::string> without_underscores(std::string_view text) {
+  std::string digits;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '_') {
+      digits += text[i];
+      continue;
+    }
+    if (i == 0 || i + 1 == text.size() || !is_digit(text[i - 1]) || !is_digit(text[i + 1])) return std::nullopt;
+  }
+  return digits;
+}
+
+std::optional<int64_t> small_int(std::string_view text) {
+  auto canonical = python_int(text);
+  return canonical ? parse_int(*canonical) : std::nullopt;
+}
+
+// digits [. digits] [e [sign] digits], with digits on one side of the point at least.
+bool is_decimal_number(std::string_view text) {
+  size_t i = 0;
+  auto digits = [&] {
+    size_t begin = i;
+    while (i < text.size() && is_digit(text[i])) ++i;
+    return i - begin;
+  };
+  size_t mantissa = digits();
+  if (i < text.size() && text[i] == '.') {
+    ++i;
+    mantissa += digits();
+  }
+  if (mantissa == 0) return false;
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    if (i < text.size() && (text[i] == '+' || text[i] == '-')) ++i;
+    if (digits() == 0) return false;
+  }
+  return i == text.size();
+}
+
+}  // namespace
+
+std::optional<std::string> python_int(std::string_view text) {
+  constexpr size_t kMaxDigits = 4300;  // sys.get_int_max_str_digits()
+  text = python_strip(text);
+  bool negative = !text.empty() && text[0] == '-';
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) text.remove_prefix(1);
+  auto digits = without_underscores(text);
+  if (!digits || digits->empty() || digits->size() > kMaxDigits) return std::nullopt;
+  if (!std::all_of(digits->begin(), digits->end(), is_digit)) return std::nullopt;
+  digits->erase(0, std::min(digits->find_first_not_of('0'), digits->size() - 1));
+  return negative && *digits != "0" ? "-" + *digits : *digits;
+}
+
+std::optional<double> python_float(std::string_view text) {
+  text = python_strip(text);
+  double sign = 1;
+  if (!text.empty() && (text[0] == '-' || text[0] == '+')) {
+    sign = text[0] == '-' ? -1 : 1;
+    text.remove_prefix(1);
+  }
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower == "inf" || lower == "infinity") return sign * HUGE_VAL;
+  if (lower == "nan") return std::nan("");
+  auto digits = without_underscores(text);
+  if (!digits || !is_decimal_number(*digits)) return std::nullopt;
+  return sign * std::strtod(digits->c_str(), nullptr);
+}
+
+std::string python_repr(std::string_view text) {
+  const bool has_single = text.find('\'') != std::string_view::npos;
+  const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
+  std::string shown(1, quote);
+  for (char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == quote || c == '\\') {
+      shown += '\\';
+      shown += c;
+    } else if (c == '\n') {
+      shown += "\\n";
+    } else if (c == '\t') {
+      shown += "\\t";
+    } else if (c == '\r') {
+      shown += "\\r";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      shown += fmt::format("\\x{:02x}", byte);
+    } else {
+      shown += c;
+    }
+  }
+  return shown + quote;
+}
+
+std::vector<std::string> split_list(std::string_view text) {
+  std::vector<std::string> items(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != ',') {
+      items.back() += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == ',') {
+      items.back() += ',';
+      ++i;
+    } else {
+      items.emplace_back();
+    }
+  }
+  return items;
+}
+
+Result<NodeRange> parse_nodes(std::string_view text) {
+  auto parts = split(text, ':');
+  auto min = small_int(parts[0]);
+  auto max = parts.size() == 2 ? small_int(parts[1]) : min;
+  if (parts.size() > 2 || !min || !max)
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is no number of nodes", text), "write N or MIN:MAX"};
+  constexpr int64_t kMost = 1'000'000;
+  if (*min < 1 || *max > kMost)
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is out of range", text), "at least one node is needed"};
+  if (*min > *max)
+    return Error{ErrorKind::kUsage, fmt::format("the minimum of '{}' is above its maximum", text), "write MIN:MAX"};
+  return NodeRange{static_cast<int>(*min), static_cast<int>(*max)};
+}
+
+Result<WorkerCount> parse_worker_count(std::string_view text) {
+  constexpr int64_t kMost = 1'000'000;
+  if (text == "cpu") return WorkerCount(Countable::kCpu);
+  if (text == "gpu") return WorkerCount(Countable::kGpu);
+  if (text == "xpu") return WorkerCount(Countable::kXpu);
+  if (text == "auto") return WorkerCount(Countable::kAuto);
+  auto count = small_int(text);
+  if (!count || *count > kMost)
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is no number of workers", text),
+                 "write a number, gpu, cpu, xpu or auto"};
+  if (*count < 1) return Error{ErrorKind::kUsage, fmt::format("{} workers are none", *count), "at least one is needed"};
+  return WorkerCount(static_cast<int>(*count));
+}
+
+Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_view text) {
+  std::map<std::string, std::string> conf;
+  text = python_strip(text);
+  if (text.empty()) return conf;
+  for (std::string_view item : split(text, ',')) {
+    size_t equals = item.find('=');
+    std::string key(python_strip(item.substr(0, equals)));
+    if (key.empty())
+      return Error{ErrorKind::kUsage, fmt::format("'{}' has an entry without a name", text),
+                   "write KEY=VALUE,KEY=VALUE"};
+    std::string_view value = equals == std::string_view::npos ? "" : python_strip(item.substr(equals + 1));
+    if (value.empty())
+      return Error{ErrorKind::kUsage, fmt::format("'{}' has no value", key), fmt::format("write {}=VALUE", key)};
+    conf[key] = value;
+  }
+  return conf;
+}
+
+Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers, RankSyntax syntax) {
+  const Error malformed{ErrorKind::kUsage, fmt::format("'{}' selects no streams", text),
+                        "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all, or RANK:MASK,RANK:MASK"};
+  auto is_mask = [](std::string_view mask) { return mask.size() == 1 && mask[0] >= '0' && mask[0] <= '3'; };
+  std::map<int, int> masks;
+  // Python's $ also matches before a final newline.
+  if (syntax == RankSyntax::kTorchrun && text.ends_with('\n')) text.remove_suffix(1);
+  if (is_mask(text)) {
+    for (int rank = 0; rank < workers; ++rank) masks[rank] = text[0] - '0';
+    return masks;
+  }
+  for (std::string_view item : split(text, ',')) {
+    size_t colon = item.find(':');
+    if (colon == std::string_view::npos || !is_mask(item.substr(colon + 1))) return malformed;
+    std::string_view rank_text = item.substr(0, colon);
+    if (rank_text.empty() || !std::all_of(rank_text.begin(), rank_text.end(), is_digit)) return malformed;
+    if (syntax == RankSyntax::kTorchrun && rank_text.size() != 1) return malformed;
+    auto rank = parse_int(rank_text);
+    if (rank && *rank < workers) {
+      masks[static_cast<int>(*rank)] = item[colon + 1] - '0';
+    } else if (syntax == RankSyntax::kAny) {
+      return Error{ErrorKind::kUsage, fmt::format("'{}' names local rank {}", text, rank_text),
+                   fmt::format("the local ranks are 0 to {}", workers - 1)};
+    }
+  }
+  return masks;
+}
+
+Result<std::set<int>> parse_ranks(std::string_view text) {
+  std::set<int> ranks;
+  for (std::string_view item : split(text, ',')) {
+    auto rank = small_int(item);
+    if (!rank || *rank > INT32_MAX || *rank < INT32_MIN)
+      return Error{ErrorKind::kUsage, fmt::format("'{}' is no list of ranks", text), "write e.g. 0,1,2"};
+    ranks.insert(static_cast<int>(*rank));
+  }
+  return ranks;
+}
+
+SignalList parse_signals(std::string_view text) {
+  SignalList list;
+  for (std::string_view item : split(text, ',')) {
+    std::string_view name = python_strip(item);
+    if (auto number = process::parse_signal(name)) {
+      list.signals.push_back(*number);
+    } else {
+      list.unknown.emplace_back(name);
+    }
+  }
+  return list;
+}
+
+Result<uint64_t> parse_size(std::string_view text) {
+  const Error malformed{ErrorKind::kUsage, fmt::format("'{}' is no size", text),
+                        "write e.g. 4096, 64KiB, 512MiB or 2GiB"};
+  uint64_t number = 0;
+  const char* end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc()) return malformed;
+  std::string unit(rest, end);
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (unit.ends_with("ib")) {
+    unit.resize(unit.size() - 2);
+  } else if (unit.ends_with('b')) {
+    unit.pop_back();
+  }
+  constexpr std::string_view kUnits = "kmgt";
+  size_t power = 0;
+  if (!unit.empty()) {
+    if (unit.size() != 1 || kUnits.find(unit[0]) == std::string_view::npos) return malformed;
+    power = kUnits.find(unit[0]) + 1;
+  }
+  if (power > 0 && number > (UINT64_MAX >> (10 * power))) return malformed;
+  return number << (10 * power);
+}
+
+Result<Endpoint> parse_endpoint(std::string_view text, int default_port) {
+  text = python_strip(text);
+  if (text.empty()) return Endpoint{"localhost", default_port};
+  Endpoint endpoint{std::string(text), default_port};
+  const bool bracketed = text.front() == '[' && text.back() == ']';
+  if (size_t colon = text.rfind(':'); !bracketed && colon != std::string_view::npos) {
+    endpoint.host = text.substr(0, colon);
+    auto port = parse_int(text.substr(colon + 1));
+    if (!port || *port < 0 || *port > 65535)
+      return Error{ErrorKind::kUsage, fmt::format("'{}' has no port from 0 to 65535", text),
+                   "write HOST:PORT, and an IPv6 address in brackets"};
+    endpoint.port = static_cast<int>(*port);
+  }
+  std::string& host = endpoint.host;
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  auto allowed = [](char c) { return is_digit(c) || is_letter(c) || c == '.' || c == ':' || c == '-' || c < 0; };
+  if (host.empty() || !std::all_of(host.begin(), host.end(), allowed))
+    return Error{ErrorKind::kUsage, fmt::format("'{}' names no host", text), "write HOST:PORT"};
+  return endpoint;
+}
+
+Result<void> check_prefix_template(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kNames = {"role_name", "local_rank", "rank", "hostname"};
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '$' || i + 1 == text.size()) continue;
+    if (text[i + 1] == '$') {
+      ++i;
+      continue;
+    }
+    size_t begin = i + 1 + (text[i + 1] == '{' ? 1 : 0);
+    size_t end = begin;
+    while (end < text.size() && (is_letter(text[end]) || (end > begin && is_digit(text[end])))) ++end;
+    std::string_view name = text.substr(begin, end - begin);
+    if (name.empty()) continue;
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end())
+      return Error{ErrorKind::kUsage, fmt::format("'${{{}}}' has no meaning in '{}'", name, text),
+                   "the names are ${role_name}, ${local_rank}, ${rank} and ${hostname}; $$ is a dollar sign"};
+    i = end - 1;
+  }
+  return {};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "muster/base/result.h"
+#include "muster/net/address.h"
+
+// Readers of option values. All are pure; an error is one sentence with the way out and does not name the option,
+// which the caller knows.
+namespace muster::cli {
+
+// What Python's int() and float() accept, written canonically ("+1_000" -> "1000").
+std::optional<std::string> python_int(std::string_view text);
+std::optional<double> python_float(std::string_view text);
+// As Python's repr() shows a text.
+std::string python_repr(std::string_view text);
+
+// "a,b,,c" -> "a", "b,c"
+std::vector<std::string> split_list(std::string_view text);
+
+struct NodeRange {
+  int min = 1;
+  int max = 1;
+};
+// "N" or "MIN:MAX", 0 < MIN <= MAX.
+Result<NodeRange> parse_nodes(std::string_view text);
+
+// --nproc-per-node: a number, or what to count.
+enum class Countable { kCpu, kGpu, kXpu, kAuto };
+using WorkerCount = std::variant<int, Countable>;
+Result<WorkerCount> parse_worker_count(std::string_view text);
+
+// "key=value,key=value"; a key without a value is an error.
+Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_view text);
+
+// -r and -t for `workers` local ranks. torchrun's pattern knows ranks of one digit only, and a rank that is not there
+// is ignored; ours knows all of them and refuses one that is not there.
+enum class RankSyntax { kTorchrun, kAny };
+Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers, RankSyntax syntax);
+
+// "0,2"
+Result<std::set<int>> parse_ranks(std::string_view text);
+
+// "SIGTERM,USR1". Names that are none come back in `unknown`.
+struct SignalList {
+  std::vector<int> signals;
+  std::vector<std::string> unknown;
+};
+SignalList parse_signals(std::string_view text);
+
+// "1GiB", "512M", "64k", "4096"; powers of 1024 whatever the spelling.
+Result<uint64_t> parse_size(std::string_view text);
+
+// torchrun's reading of an endpoint; no port: `default_port`.
+struct Endpoint {
+  std::string host;
+  int port = -1;
+};
+Result<Endpoint> parse_endpoint(std::string_view text, int default_port);
+
+// A --log-line-prefix-template uses only names that mean something.
+Result<void> check_prefix_template(std::string_view text);
+
+}  // namespace muster::cli
