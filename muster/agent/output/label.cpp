@@ -25,14 +25,6 @@ std::optional<std::string> value_of(std::string_view name, const LabelNames& nam
   return std::nullopt;
 }
 
-std::string prefix_template(const JobSpec& job) {
-  if (!job.output.prefix_template.empty()) return job.output.prefix_template;
-  for (const auto& [name, value] : job.environment) {
-    if (name == "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") return value;
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string expand_prefix(std::string_view text, const LabelNames& names) {
@@ -64,7 +56,7 @@ std::string expand_prefix(std::string_view text, const LabelNames& names) {
 
 std::string worker_label(const JobSpec& job, const Placement& placement, const std::string& hostname) {
   LabelNames names{job.role, placement.local_rank, placement.rank, hostname};
-  if (std::string text = prefix_template(job); !text.empty()) return expand_prefix(text, names);
+  if (!job.output.prefix_template.empty()) return expand_prefix(job.output.prefix_template, names);
   if (job.flavor != Flavor::kMuster) return fmt::format("[{}{}]:", job.role, placement.local_rank);
   switch (job.output.label) {
     case LabelKind::kNone:

@@ -20,9 +20,8 @@ struct LabelNames {
 // stays as it is. Pure.
 std::string expand_prefix(std::string_view text, const LabelNames& names);
 
-// What stands in front of each line of a worker on the console; empty: nothing. A template (the flag, or
-// TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE in the job's environment) wins over the label; torchrun's own prefix is
-// "[<role><local rank>]:" without a blank. Pure.
+// What stands in front of each line of a worker on the console; empty: nothing. A template wins over the label;
+// torchrun's own prefix is "[<role><local rank>]:" without a blank. Pure.
 std::string worker_label(const JobSpec& job, const Placement& placement, const std::string& hostname);
 
 }  // namespace muster::agent

@@ -8,12 +8,6 @@ bool has_bit(const std::map<int, int>& masks, int local_rank, Stream stream) {
   return found != masks.end() && (found->second & (1 << static_cast<int>(stream))) != 0;
 }
 
-// torchrun makes an empty tree for --log-dir alone; whoever asks `muster run` for a log directory wants logs.
-bool files_everything(const JobSpec& job) {
-  const OutputSpec& output = job.output;
-  return job.flavor == Flavor::kMuster && !output.log_dir.empty() && output.redirects.empty() && output.tee.empty();
-}
-
 bool console_wants(const OutputSpec& output, int local_rank) {
   return !output.console_ranks || output.console_ranks->empty() || output.console_ranks->count(local_rank) != 0;
 }
@@ -40,7 +34,7 @@ StreamPlan plan_stream(const JobSpec& job, int local_rank, Stream stream, bool l
   bool teed = false;
   plan.console = true;
   if (!logs_disabled) {
-    teed = has_bit(job.output.tee, local_rank, stream) || files_everything(job);
+    teed = has_bit(job.output.tee, local_rank, stream);
     plan.file = teed || has_bit(job.output.redirects, local_rank, stream);
     plan.console = (teed || !plan.file) && console_wants(job.output, local_rank);
     plan.filtered = teed && plan.console && has_filters(job.output, stream);

@@ -31,8 +31,6 @@ TEST(WorkerLabel, FollowsFlavourKindAndTemplate) {
   EXPECT_EQ(worker_label(job, placement, "n17"), "[n17:11] ");
   job.flavor = Flavor::kTorchrun;
   EXPECT_EQ(worker_label(job, placement, "n17"), "[default3]:");
-  job.environment = {{"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "<$rank>"}};
-  EXPECT_EQ(worker_label(job, placement, "n17"), "<11>");
   job.output.prefix_template = "flag:";
   EXPECT_EQ(worker_label(job, placement, "n17"), "flag:");
 }

@@ -26,7 +26,12 @@ void write_text(int fd, std::string_view text) {
 // A job whose workers are this test: it writes to the ends meant for them.
 class OutputTest : public ::testing::Test {
  protected:
-  OutputTest() { job_.workers = 2, job_.output.label = LabelKind::kRank, job_.output.log_dir = directory_.path(); }
+  OutputTest() {
+    job_.workers = 2;
+    job_.output.label = LabelKind::kRank;
+    job_.output.log_dir = directory_.path();
+    job_.output.tee = {{0, 3}, {1, 3}};
+  }
 
   // With stdout and stderr of the console on pipes, or both on the given descriptor.
   void start(int console_fd = -1) {
@@ -64,7 +69,10 @@ class OutputTest : public ::testing::Test {
     shown_err_ += read_available(err_.read.get());
   }
   std::string log_text(int rank, Stream stream) { return *read_file(output_->log_file(rank, stream)); }
-  void no_files() { job_.output.log_dir.clear(); }
+  void no_files() {
+    job_.output.log_dir.clear();
+    job_.output.tee.clear();
+  }
 
   TemporaryDirectory directory_;
   net::EventLoop loop_;
@@ -115,6 +123,7 @@ TEST_F(OutputTest, OneWorkerIsPassedThroughAtOnce) {
 }
 
 TEST_F(OutputTest, RedirectedStreamsReachTheFileAlone) {
+  job_.output.tee.clear();
   job_.output.redirects = {{0, 1}};
   start();
   write_text(out(0), "filed\n");
@@ -156,7 +165,6 @@ TEST_F(OutputTest, RanksFilteredOutAreFiledOnly) {
 
 TEST_F(OutputTest, WithoutALogDirectoryTheRestIsAsBefore) {
   job_.output.log_dir = "/dev/null";
-  job_.output.tee = {{0, 3}};
   start();
   write_text(out(0), "a\n");
   finish();

@@ -63,16 +63,6 @@ TEST(StreamPlan, TeedStreamsAreFiledAndShown) {
   EXPECT_EQ(plan.style, Style::kLines);
 }
 
-TEST(StreamPlan, ALogDirectoryAloneFilesEverythingUnderMusterRun) {
-  JobSpec job = muster_job(2);
-  job.output.log_dir = "logs";
-  StreamPlan plan = plan_stream(job, 0, Stream::kStdout, false, false);
-  EXPECT_TRUE(plan.file);
-  EXPECT_TRUE(plan.console);
-  job.flavor = Flavor::kTorchrun;
-  EXPECT_FALSE(plan_stream(job, 0, Stream::kStdout, false, false).file);
-}
-
 TEST(StreamPlan, TorchrunsPlainStreamsAreOurOwn) {
   EXPECT_EQ(plan_stream(torchrun_job(), 0, Stream::kStdout, false, true).source, Source::kInherit);
 }
