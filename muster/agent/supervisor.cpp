@@ -82,7 +82,7 @@ class Supervisor {
         warden_pid_(warden_pid),
         warden_pidfd_(warden_pidfd),
         torchrun_(job.flavor != Flavor::kMuster),
-        console_(loop_, {.colour = wants_colour(job), .torchrun_style = torchrun_}),
+        console_(loop_, {.colour = wants_colour(job), .torchrun_style = torchrun_, .threshold = job.log_threshold}),
         voice_(console_, job.flavor) {}
 
   int run();
@@ -416,7 +416,11 @@ bool Supervisor::restart_after_failure() {
   const WorkerOutcome& root = outcomes_[verdict_.root];
   if (!stopping_by_signal()) voice_.failed(root, job_.command.program);
   RestartDecision decision = decide_restart(restarts_, job_.max_restarts, stopping_by_signal());
-  if (!decision.restart) return false;
+  console_.log().debug("root cause: {}", verdict_.reason);
+  if (!decision.restart) {
+    console_.log().debug("no restart: {}", decision.reason);
+    return false;
+  }
   voice_.restarting(decision.reason, root);
   ++restarts_;
   ++round_;

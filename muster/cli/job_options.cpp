@@ -22,6 +22,13 @@ Error about(const Parsed& parsed, Opt id, Error error) {
   return error;
 }
 
+// What torchrun's LOGLEVEL asks for; WARNING where it asks for nothing known.
+LogLevel torch_log_level(std::string_view name) {
+  if (name == "DEBUG") return LogLevel::kDebug;
+  if (name == "INFO") return LogLevel::kInfo;
+  return name == "ERROR" || name == "CRITICAL" ? LogLevel::kError : LogLevel::kWarning;
+}
+
 class Planner {
  public:
   Planner(Verb verb, const Parsed& parsed, const Facts& facts)
@@ -60,6 +67,7 @@ class Planner {
   }
 
   Result<void> refuse_unsupported() {
+    if (!ours_) job_.log_threshold = torch_log_level(facts_.getenv("LOGLEVEL").value_or(""));
     if (parsed_.flag(Opt::kQuiet)) job_.log_threshold = LogLevel::kWarning;
     if (parsed_.flag(Opt::kVerbose)) job_.log_threshold = LogLevel::kDebug;
     if (parsed_.has(Opt::kLogsSpecs))

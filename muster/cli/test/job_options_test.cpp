@@ -358,5 +358,15 @@ TEST(JobOptions, QuietAndVerbose) {
   EXPECT_EQ(machine.run({"train.py"}).log_threshold, LogLevel::kInfo);
 }
 
+TEST(JobOptions, TorchrunsLogLevelIsAVariable) {
+  Machine machine;
+  EXPECT_EQ(machine.torchrun({"train.py"}).log_threshold, LogLevel::kWarning);
+  machine.variables["LOGLEVEL"] = "INFO";
+  EXPECT_EQ(machine.torchrun({"train.py"}).log_threshold, LogLevel::kInfo);
+  EXPECT_EQ(machine.run({"train.py"}).log_threshold, LogLevel::kInfo);
+  machine.variables["LOGLEVEL"] = "ERROR";
+  EXPECT_EQ(machine.torchrun({"train.py"}).log_threshold, LogLevel::kError);
+}
+
 }  // namespace
 }  // namespace muster::cli
