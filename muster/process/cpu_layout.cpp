@@ -68,6 +68,7 @@ std::vector<std::vector<CpuSet>> parts_of_nodes(const std::vector<CpuSet>& nodes
 
 std::vector<size_t> sizes(const std::vector<std::vector<CpuSet>>& lists) {
   std::vector<size_t> result;
+  result.reserve(lists.size());
   for (const auto& list : lists) result.push_back(list.size());
   return result;
 }

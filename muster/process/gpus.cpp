@@ -32,6 +32,7 @@ std::optional<std::string> leading_number(std::string_view text) {
 
 std::vector<std::string> numbered(int count) {
   std::vector<std::string> ids;
+  ids.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) ids.push_back(std::to_string(i));
   return ids;
 }
@@ -138,6 +139,7 @@ std::optional<int> parse_gpu_amount(std::string_view value) {
 
 std::optional<std::vector<std::string>> parse_gpu_list(std::string_view value) {
   std::vector<std::string> ids;
+  std::vector<bool> seen(kMostGpus);
   value = trim(value);
   if (value.starts_with("gpu:")) value.remove_prefix(4);
   if (value.empty()) return ids;
@@ -148,7 +150,8 @@ std::optional<std::vector<std::string>> parse_gpu_list(std::string_view value) {
     auto last = dash == std::string_view::npos ? first : parse_int(entry.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first || *last >= kMostGpus) return std::nullopt;
     for (int64_t id = *first; id <= *last; ++id) {
-      if (!contains(ids, std::to_string(id))) ids.push_back(std::to_string(id));
+      if (!seen[static_cast<size_t>(id)]) ids.push_back(std::to_string(id));
+      seen[static_cast<size_t>(id)] = true;
     }
   }
   return ids;

@@ -162,7 +162,7 @@ TEST(GpuPciIds, NoneForWhatIsNoGpu) {
 
 TEST(GpuPciIds, OfARealGpu) {
   auto ids = gpu_pci_ids({"0"});
-  if (ids.empty()) GTEST_SKIP() << "no NVIDIA GPU here, or no libnvidia-ml.so.1";
+  if (ids.empty()) GTEST_SKIP() << "no GPU that NVML knows";
   ASSERT_EQ(ids.size(), 1U);
   EXPECT_TRUE(std::filesystem::exists("/sys/bus/pci/devices/" + ids[0])) << ids[0];
   auto cpus = bind_workers({.binding = Binding::kNode, .workers = 1, .gpu_pci_ids = ids});
