@@ -15,9 +15,10 @@ seen = {
 with open(f"{os.environ['DUMP_DIR']}/{rank}.{restart}.json", "w") as f:
     json.dump(seen, f)
 
-print(f"out {rank}")
-print(f"an error in out {rank}")
-print(f"err {rank}", file=sys.stderr)
+# One write a line: under torchrun the workers share its stdout, and unbuffered print() writes text and end apart.
+os.write(1, f"out {rank}\n".encode())
+os.write(1, f"an error in out {rank}\n".encode())
+os.write(2, f"err {rank}\n".encode())
 
 
 def fails(rank_that_fails, how):
