@@ -15,7 +15,15 @@
 namespace muster::agent {
 namespace {
 
-// glog's form, which torchrun uses: level, month and day, local time with microseconds, pid.
+std::string coloured_prefix(LogLevel level) {
+  std::string_view prefix = log_prefix(level);
+  if (level == LogLevel::kWarning) return fmt::format("\x1b[33m{}\x1b[0m", prefix);
+  if (level == LogLevel::kError) return fmt::format("\x1b[31m{}\x1b[0m", prefix);
+  return std::string(prefix);
+}
+
+}  // namespace
+
 std::string torchrun_prefix(LogLevel level) {
   constexpr char kLetters[] = {'D', 'I', 'W', 'E'};
   auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -26,15 +34,6 @@ std::string torchrun_prefix(LogLevel level) {
   return fmt::format("{}{:02}{:02} {:02}:{:02}:{:02}.{:06} {} muster] ", kLetters[static_cast<int>(level)],
                      local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min, local.tm_sec, micros, ::getpid());
 }
-
-std::string coloured_prefix(LogLevel level) {
-  std::string_view prefix = log_prefix(level);
-  if (level == LogLevel::kWarning) return fmt::format("\x1b[33m{}\x1b[0m", prefix);
-  if (level == LogLevel::kError) return fmt::format("\x1b[31m{}\x1b[0m", prefix);
-  return std::string(prefix);
-}
-
-}  // namespace
 
 Console::Console(net::EventLoop& loop, Options options)
     : options_(options), log_([this](LogLevel level, std::string_view text) { say(level, text); }, options.threshold) {

@@ -72,4 +72,7 @@ class Console {
   Log log_;
 };
 
+// glog's form, which torchrun uses: "W1115 07:32:32.552000 4711 muster] " with local time and our pid.
+std::string torchrun_prefix(LogLevel level);
+
 }  // namespace muster::agent

@@ -58,7 +58,8 @@ bool wants_colour(const JobSpec& job) {
   return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
 }
 
-// CPUs of each worker; empty when no binding was asked for.
+}  // namespace
+
 Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job) {
   if (!job.binding) return std::vector<std::vector<int>>();
   process::GpuCount gpus = process::count_gpus([&](const std::string& name) -> std::optional<std::string> {
@@ -74,6 +75,8 @@ Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job) {
   }
   return process::bind_workers(request);
 }
+
+namespace {
 
 class Supervisor {
  public:

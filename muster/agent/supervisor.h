@@ -1,6 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "muster/agent/job.h"
+#include "muster/base/result.h"
 
 namespace muster::agent {
 
@@ -17,5 +20,8 @@ namespace muster::agent {
 // A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
 // every state.
 int run_job(const JobSpec& job, int warden_pid, int warden_pidfd);
+
+// CPUs of each worker; empty when no binding was asked for. Opens hwloc and NVML where it was.
+Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job);
 
 }  // namespace muster::agent

@@ -2,8 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "muster/agent/supervisor.h"
 #include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
+#include "muster/net/address.h"
 #include "muster/process/binding.h"
 #include "muster/process/cpus.h"
 
@@ -35,34 +37,38 @@ process::Environment added_variables(const JobPlan& plan, const process::Environ
   return added;
 }
 
-Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan) {
+// Which GPU a worker finds at its local rank; empty: there is none for it.
+std::string gpu_of(const process::GpuCount& gpus, size_t local_rank) {
+  return local_rank < gpus.ids.size() ? gpus.ids[local_rank] : "";
+}
+
+Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process::GpuCount& gpus) {
   const agent::JobSpec& job = plan.job;
-  std::vector<std::vector<int>> cpus(job.workers, process::affinity_cpus());
-  if (job.binding) {
-    process::BindingRequest request{*job.binding, job.workers, process::gpu_pci_ids(plan.gpus.ids), {}};
-    MUSTER_TRY(cpus, process::bind_workers(request));
-  }
+  MUSTER_TRY(std::vector<std::vector<int>> cpus, agent::cpus_of_workers(job));
+  if (cpus.empty()) cpus.assign(static_cast<size_t>(job.workers), process::affinity_cpus());
+  agent::RoundInfo round;
+  round.master_addr = job.master_addr;
+  round.master_port = job.master_port;
+  round.job = kChosenAtStart;
+  round.host = net::hostname();
   std::vector<WorkerPlan> workers;
   for (int rank = 0; rank < job.workers; ++rank) {
     agent::Placement placement;
     placement.rank = placement.local_rank = placement.role_rank = rank;
     placement.world_size = placement.local_world_size = placement.role_world_size = job.workers;
-    agent::RoundInfo round;
-    round.master_addr = job.master_addr;
-    round.master_port = job.master_port;
     const auto index = static_cast<size_t>(rank);
-    workers.push_back({rank, cpus[index], index < plan.gpus.ids.size() ? plan.gpus.ids[index] : "",
-                       agent::worker_argv(job.command, rank),
+    workers.push_back({rank, cpus[index], gpu_of(gpus, index), agent::worker_argv(job.command, rank),
                        added_variables(plan, agent::worker_environment(job, round, placement))});
   }
   return workers;
 }
 
-std::string as_json(const JobPlan& plan, const std::vector<WorkerPlan>& workers) {
+std::string as_json(const JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
   nlohmann::ordered_json json;
   json["workers"] = plan.job.workers;
+  json["host"] = net::hostname();
   json["program"] = plan.job.command.program;
-  json["gpu_source"] = plan.gpus.source;
+  json["gpu_source"] = gpus.source;
   json["ranks"] = nlohmann::ordered_json::array();
   for (const WorkerPlan& worker : workers) {
     nlohmann::ordered_json entry;
@@ -79,10 +85,10 @@ std::string as_json(const JobPlan& plan, const std::vector<WorkerPlan>& workers)
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string as_text(const JobPlan& plan, const std::vector<WorkerPlan>& workers) {
-  std::string text = fmt::format("{} worker{} on this node, by {}\n", workers.size(), workers.size() == 1 ? "" : "s",
-                                 plan.job.command.program);
-  if (!plan.gpus.source.empty()) text += fmt::format("GPUs: {} ({})\n", plan.gpus.count, plan.gpus.source);
+std::string as_text(const JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
+  std::string text = fmt::format("{} worker{} on {}, by {}\n", workers.size(), workers.size() == 1 ? "" : "s",
+                                 net::hostname(), plan.job.command.program);
+  if (!gpus.source.empty()) text += fmt::format("GPUs: {} ({})\n", gpus.count, gpus.source);
   for (const WorkerPlan& worker : workers) {
     text += fmt::format("\nrank {}\n  cores    {}{}\n", worker.rank, process::cpu_ranges(worker.cpus),
                         plan.job.binding ? " (bound)" : "");
@@ -95,9 +101,10 @@ std::string as_text(const JobPlan& plan, const std::vector<WorkerPlan>& workers)
 
 }  // namespace
 
-Result<std::string> dry_run(const JobPlan& plan, bool json) {
-  MUSTER_TRY(std::vector<WorkerPlan> workers, plan_workers(plan));
-  return json ? as_json(plan, workers) : as_text(plan, workers);
+Result<std::string> dry_run(const JobPlan& plan, const Facts& facts, bool json) {
+  const process::GpuCount gpus = facts.gpus();
+  MUSTER_TRY(std::vector<WorkerPlan> workers, plan_workers(plan, gpus));
+  return json ? as_json(plan, gpus, workers) : as_text(plan, gpus, workers);
 }
 
 }  // namespace muster::cli

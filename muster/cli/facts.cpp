@@ -63,6 +63,13 @@ std::string random_uuid() {
   return text;
 }
 
+bool can_create(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return ::access(path.c_str(), W_OK) == 0;
+  const size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+}
+
 Result<void> check_port(uint16_t port) {
   auto listener = net::listen_tcp({.port = port, .loopback_only = false, .backlog = 1});
   if (!listener) return listener.error();
@@ -97,6 +104,7 @@ Facts real_facts() {
   facts.path_kind = path_kind;
   facts.fully_qualified_hostname = net::fully_qualified_hostname;
   facts.uuid = random_uuid;
+  facts.can_create = can_create;
   facts.check_port = check_port;
   facts.raise_descriptor_limit = raise_descriptor_limit;
   return facts;

@@ -37,6 +37,8 @@ struct Facts {
   std::function<PathKind(const std::string&)> path_kind;
   std::function<std::string()> fully_qualified_hostname;
   std::function<std::string()> uuid;
+  // A file of that name can be written, or made.
+  std::function<bool(const std::string&)> can_create;
   // Fails when a TCP port of this machine is taken.
   std::function<Result<void>(uint16_t)> check_port;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.

@@ -116,18 +116,17 @@ class Planner {
 
   Result<int> count(Countable what) {
     if (what == Countable::kCpu) return facts_.affinity_cpus();
-    plan_.gpus = facts_.gpus();
-    if (plan_.gpus.count > 0) return plan_.gpus.count;
+    const process::GpuCount gpus = facts_.gpus();
+    if (gpus.count > 0) return gpus.count;
     if (what == Countable::kAuto) return facts_.affinity_cpus();
-    std::string seen = plan_.gpus.source.empty() ? "this machine shows none" : plan_.gpus.source + " says so";
+    std::string seen = gpus.source.empty() ? "this machine shows none" : gpus.source + " says so";
     return about(parsed_, Opt::kNprocPerNode,
                  {ErrorKind::kUsage, fmt::format("there is no GPU ({})", seen), "give a number, or auto"});
   }
 
   Result<void> plan_workers() {
     if (ours_ && !parsed_.given(Opt::kNprocPerNode)) {
-      plan_.gpus = facts_.gpus();
-      job_.workers = std::max(plan_.gpus.count, 1);
+      job_.workers = std::max(facts_.gpus().count, 1);
     } else {
       auto wanted = parse_worker_count(text(Opt::kNprocPerNode));
       if (!wanted) return about(parsed_, Opt::kNprocPerNode, wanted.error());
@@ -261,6 +260,10 @@ class Planner {
     }
     job_.signals_to_handle = signals.signals;
     job_.report_file = text(Opt::kReport);
+    if (!job_.report_file.empty() && !facts_.can_create(job_.report_file))
+      return about(parsed_, Opt::kReport,
+                   {ErrorKind::kUsage, fmt::format("'{}' cannot be written", job_.report_file),
+                    "give a file in a directory you may write to"});
     return {};
   }
 

@@ -21,7 +21,6 @@ struct Note {
 struct JobPlan {
   agent::JobSpec job;
   process::Environment given_environment;  // the launcher's, before anything was added
-  process::GpuCount gpus;                  // asked for by the number of workers; a count of 0 otherwise
   std::vector<Note> notes;
 };
 

@@ -33,12 +33,12 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-// One sentence a line, as roff wants it.
+// Every sentence on a line of its own, as roff wants it, and none longer than it likes.
 std::string paragraph(std::string_view text) {
   std::string lines;
   while (true) {
     size_t end = text.find(". ");
-    lines += roff(text.substr(0, end == std::string_view::npos ? end : end + 1)) + "\n";
+    lines += roff(wrap(text.substr(0, end == std::string_view::npos ? end : end + 1), 0, 70));
     if (end == std::string_view::npos) return lines;
     text.remove_prefix(end + 2);
   }
@@ -49,7 +49,7 @@ std::string entry(std::string_view title, std::string_view text) {
 }
 
 std::string verb_section(const VerbInfo& verb) {
-  std::string text = fmt::format(".SS muster {} {}\n{}", verb.name, roff(verb.synopsis), paragraph(verb.description));
+  std::string text = fmt::format(".SS muster {}\n{}", verb.name, paragraph(verb.description));
   text += ".PP\nExamples:\n";
   for (const Example& example : verb.examples) text += entry(example.command, example.meaning);
   return text;
@@ -90,7 +90,8 @@ std::string man_page() {
   std::string text = fmt::format(".TH MUSTER 1 {} \"muster {}\" \"User Commands\"\n", kDate, version());
   text += ".SH NAME\nmuster \\- run one program on every device of a machine as one job\n.SH SYNOPSIS\n";
   for (const VerbInfo& verb : verbs()) {
-    text += fmt::format(".B muster {}\n[option...] {}\n", verb.name, roff(verb.synopsis));
+    text += fmt::format(".B muster {}\n[option...]{}{}\n", verb.name, verb.synopsis.empty() ? "" : " ",
+                        roff(verb.synopsis));
     if (verb.verb != Verb::kHelp) text += ".br\n";
   }
   text += ".SH DESCRIPTION\n" + paragraph(

@@ -2,15 +2,16 @@
 
 #include <cstdio>
 
+#include "muster/agent/console.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/warden.h"
 #include "muster/base/fd.h"
+#include "muster/base/strings.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/dry_run.h"
 #include "muster/cli/help.h"
 #include "muster/cli/job_options.h"
-#include "muster/cli/torch_log.h"
 
 namespace muster::cli {
 namespace {
@@ -51,9 +52,9 @@ int planning_failure(Verb verb, const std::string& program, const Error& error) 
 void say_notes(Verb verb, const JobPlan& plan) {
   for (const Note& note : plan.notes) {
     if (note.level < plan.job.log_threshold) continue;
-    say(dialect_of(verb) == Dialect::kMuster
-            ? fmt::format("{}{}\n", log_prefix(note.level), note.text)
-            : torch_log_lines(note.level, std::chrono::system_clock::now(), ::getpid(), note.text));
+    const bool ours = dialect_of(verb) == Dialect::kMuster;
+    const std::string prefix = ours ? std::string(log_prefix(note.level)) : agent::torchrun_prefix(note.level);
+    for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, line));
   }
 }
 
@@ -82,7 +83,7 @@ int run_command(Verb verb, const std::string& program, const std::vector<std::st
   auto plan = plan_job(verb, *parsed, facts);
   if (!plan) return planning_failure(verb, program, plan.error());
   if (parsed->flag(Opt::kDryRun)) {
-    auto text = dry_run(*plan, parsed->flag(Opt::kJson));
+    auto text = dry_run(*plan, facts, parsed->flag(Opt::kJson));
     return text ? print(*text) : planning_failure(verb, program, text.error());
   }
   say_notes(verb, *plan);

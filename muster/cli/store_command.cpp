@@ -11,7 +11,9 @@ namespace muster::cli {
 namespace {
 
 LogLevel threshold(const Parsed& parsed) {
-  return parsed.flag(Opt::kVerbose) ? LogLevel::kDebug : parsed.flag(Opt::kQuiet) ? LogLevel::kWarning : LogLevel::kInfo;
+  return parsed.flag(Opt::kVerbose) ? LogLevel::kDebug
+         : parsed.flag(Opt::kQuiet) ? LogLevel::kWarning
+                                    : LogLevel::kInfo;
 }
 
 // One descriptor a client: as many as we may have.

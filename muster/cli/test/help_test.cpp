@@ -7,7 +7,6 @@
 
 #include "muster/cli/completion.h"
 #include "muster/cli/man_page.h"
-#include "muster/cli/torch_log.h"
 #include "muster/cli/verbs.h"
 
 namespace muster::cli {
@@ -41,7 +40,9 @@ TEST(Help, NamesEveryOptionAndStaysInItsWidth) {
     for (const VerbInfo& verb : verbs()) {
       std::string text = verb_help(verb.verb, "muster x", {width, false});
       for (const Option& option : options()) {
-        if (option.in(verb.verb)) { EXPECT_THAT(text, HasSubstr(dashed(option))); }
+        if (option.in(verb.verb)) {
+          EXPECT_THAT(text, HasSubstr(dashed(option)));
+        }
       }
       EXPECT_THAT(text, HasSubstr("Examples:"));
       EXPECT_THAT(text, Not(HasSubstr("\033")));
@@ -99,14 +100,6 @@ TEST(TextLayout, WrapsWordsAndCountsCharactersNotBytes) {
   EXPECT_EQ(wrap("longerthanthat x", 0, 5), "longerthanthat\nx\n");
   EXPECT_EQ(first_sentence("One. Two."), "One");
   EXPECT_EQ(first_sentence("e.g. this"), "e.g") << "so help texts put no such thing into their first sentence";
-}
-
-TEST(TorchLog, PrefixesEveryLine) {
-  ::setenv("TZ", "UTC", 1);
-  ::tzset();
-  auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1'763'191'952'552));
-  EXPECT_EQ(torch_log_lines(LogLevel::kWarning, time, 4711, "a\nb"),
-            "W1115 07:32:32.552000 4711 muster] a\nW1115 07:32:32.552000 4711 muster] b\n");
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ struct Machine {
     };
     facts.fully_qualified_hostname = [] { return "node7.example.org"; };
     facts.uuid = [] { return "00000000-0000-4000-8000-0000000000ff"; };
+    facts.can_create = [](const std::string& path) { return !path.starts_with("/proc/"); };
     facts.check_port = [this](uint16_t port) -> Result<void> {
       if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
       return {};
@@ -341,6 +342,7 @@ TEST(JobOptions, FailuresAndSignals) {
   EXPECT_THAT(machine.error({"--max-restarts=-1", "train.py"}), HasSubstr("-1 is out of range; write 0 or more"));
   EXPECT_THAT(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}), HasSubstr("'SIGNOPE' is no signal"));
   EXPECT_EQ(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}, Verb::kTorchrun), "accepted");
+  EXPECT_THAT(machine.error({"--report=/proc/x", "train.py"}), HasSubstr("--report: '/proc/x' cannot be written"));
 }
 
 TEST(JobOptions, ManyWorkersNeedManyDescriptors) {
