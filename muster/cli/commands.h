@@ -8,8 +8,8 @@
 // One file a verb. Each takes its parsed command line and returns the exit code.
 namespace muster::cli {
 
-// run, torchrun and launch share all but their defaults; `program` is what the user typed ("muster run", "torchrun").
-int run_command(Verb verb, const std::string& program, const std::vector<std::string>& arguments);
+// run, torchrun and launch share all but their defaults; `typed` is how the user called it ("muster run", "torchrun").
+int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments);
 
 int store_command(const Parsed& parsed);
 int env_command(const Parsed& parsed);

@@ -90,9 +90,9 @@ int dispatch(const std::vector<std::string>& words) {
     case Verb::kRun:
       return run_command(Verb::kRun, "muster run", rest);
     case Verb::kTorchrun:
-      return run_command(Verb::kTorchrun, "torchrun", rest);
+      return run_command(Verb::kTorchrun, "muster torchrun", rest);
     case Verb::kLaunch:
-      return run_command(Verb::kLaunch, "launch.py", rest);
+      return run_command(Verb::kLaunch, "muster launch", rest);
     default:
       return small_command(*verb, rest);
   }

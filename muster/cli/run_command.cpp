@@ -69,7 +69,9 @@ int print_torchrun_completion(const std::string& program, const std::string& she
 
 }  // namespace
 
-int run_command(Verb verb, const std::string& program, const std::vector<std::string>& arguments) {
+int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments) {
+  // As argparse calls them in its messages.
+  const std::string program = verb == Verb::kTorchrun ? "torchrun" : verb == Verb::kLaunch ? "launch.py" : typed;
   Facts facts = real_facts();
   if (verb == Verb::kLaunch) warn_of_deprecation(facts.getenv);
   if (dialect_of(verb) == Dialect::kArgparse) {
@@ -77,7 +79,7 @@ int run_command(Verb verb, const std::string& program, const std::vector<std::st
   }
   auto parsed = parse_arguments(verb, arguments, facts.getenv);
   if (!parsed) return usage_failure(verb, program, parsed.error());
-  if (parsed->immediate == Opt::kHelp) return print(verb_help(verb, program, style_of(STDOUT_FILENO)));
+  if (parsed->immediate == Opt::kHelp) return print(verb_help(verb, typed, style_of(STDOUT_FILENO)));
   if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
 
   auto plan = plan_job(verb, *parsed, facts);

@@ -1,0 +1,144 @@
+"""Bad input: one sentence that says what is wrong and what to do, the right exit code, and nothing started."""
+
+import resource
+import socket
+import subprocess
+
+import pytest
+
+from conftest import clean_env
+
+
+@pytest.fixture
+def refused(muster, tmp_path):
+    """refused(args, code=2) -> the sentence. Every worker would leave a file behind; there must be none."""
+    trace = tmp_path / "started"
+    script = tmp_path / "train.py"
+    script.write_text(f"open({str(trace)!r}, 'w')")
+
+    def run(args, code=2, env=None, prefix="muster: error: ", with_usage="", **popen):
+        command = [muster, *(str(script) if arg == "SCRIPT" else str(arg) for arg in args)]
+        popen.setdefault("cwd", tmp_path)
+        done = subprocess.run(command, capture_output=True, text=True, env=clean_env(**(env or {})), timeout=60, **popen)
+        assert done.returncode == code, done
+        assert not trace.exists(), "something was started"
+        assert done.stdout == ""
+        usage, found, sentence = done.stderr.rpartition(prefix)
+        assert found and sentence.count("\n") == 1 and usage.startswith(with_usage), done.stderr
+        assert bool(usage) == bool(with_usage)
+        return sentence.rstrip("\n")
+
+    return run
+
+
+def test_unknown_option_names_the_nearest(refused):
+    assert refused(["run", "--nporc-per-node", 2, "SCRIPT"]) == (
+        "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?"
+    )
+
+
+def test_unknown_verb_names_the_nearest(refused):
+    assert refused(["rnu", "SCRIPT"]) == "'rnu' is no verb; did you mean 'muster run'?"
+    assert refused(["train.py"]) == "'train.py' is no verb; to run it write muster run train.py"
+    assert "write muster run --nproc-per-node" in refused(["--nproc-per-node", 2, "SCRIPT"])
+    assert "muster --help" in refused([])
+
+
+def test_missing_program(refused):
+    assert "does not exist" in refused(["run", "nothing.py"], code=127)
+    assert "no-such-program" in refused(["run", "--no-python", "no-such-program"], code=127)
+
+
+def test_program_that_is_not_executable(refused, tmp_path):
+    (tmp_path / "data").write_text("x")
+    assert "chmod +x" in refused(["run", "--no-python", "./data"], code=126)
+    (tmp_path / "folder").mkdir()
+    assert "without a __main__.py" in refused(["run", "folder"], code=126)
+
+
+@pytest.mark.parametrize(
+    "count, sentence",
+    [
+        ("0", "0 workers are none"),
+        ("-1", "-1 workers are none"),
+        ("x", "'x' is no number of workers; write a number, gpu, cpu, xpu or auto"),
+        ("gpu", "there is no GPU (CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_number_of_workers(refused, count, sentence):
+    env = {"CUDA_VISIBLE_DEVICES": ""}
+    assert f"--nproc-per-node: {sentence}" in refused(["run", "--nproc-per-node", count, "SCRIPT"], env=env)
+
+
+def test_nodes(refused):
+    assert "the minimum of '3:2' is above its maximum" in refused(["run", "--nnodes", "3:2", "SCRIPT"])
+    assert "several nodes are not supported yet" in refused(["run", "--nnodes", "2", "SCRIPT"])
+
+
+@pytest.mark.parametrize("option", ["--master-port={}", "--rdzv-endpoint=localhost:{}"])
+def test_taken_port_names_its_holder(refused, option):
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        sentence = refused(["run", option.format(port), "SCRIPT"])
+    assert str(port) in sentence and "pid " in sentence
+
+
+def test_log_directory(refused, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert "file" in refused(["run", "--log-dir", tmp_path / "file", "SCRIPT"])
+    assert "cannot be created" in refused(["run", "--log-dir", "/proc/muster", "SCRIPT"])
+
+
+def test_files_that_cannot_be_written(refused):
+    assert "cannot be written" in refused(["run", "--report", "/proc/muster/r", "SCRIPT"])
+    assert "cannot be written" in refused(["run", "--events", "/proc/muster/e", "SCRIPT"])
+
+
+@pytest.mark.parametrize("name, value", [("STANDALONE", "yes"), ("MAX_RESTARTS", "x"), ("NPROC_PER_NODE", ""), ("TEE", "9")])
+def test_malformed_variables_are_named(refused, name, value):
+    assert refused(["run", "SCRIPT"], env={f"PET_{name}": value}).startswith(f"PET_{name}")
+
+
+def test_rendezvous(refused):
+    assert refused(["run", "--rdzv-conf", "timeout", "SCRIPT"]) == (
+        "--rdzv-conf: 'timeout' has no value; write timeout=VALUE"
+    )
+    assert "use c10d" in refused(["run", "--rdzv-backend", "etcd-v2", "SCRIPT"])
+    assert "has no port" in refused(["run", "--rdzv-endpoint", "localhost", "SCRIPT"])
+
+
+def test_no_python(refused, tmp_path):
+    assert "no python or python3 on PATH" in refused(["run", "SCRIPT"], env={"PATH": str(tmp_path)})
+
+
+def test_too_few_descriptors(refused):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 1024))
+
+    sentence = refused(["run", "--nproc-per-node", 10000, "SCRIPT"], preexec_fn=lower)
+    assert "10000 workers need 100064 file descriptors and this process may open 1024" in sentence
+    assert "ulimit -Hn 100064" in sentence
+
+
+def test_soft_limit_is_raised(muster):
+    def lower():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 4096))
+
+    done = subprocess.run([muster, "run", "--nproc-per-node", "24", "/bin/true"], preexec_fn=lower, env=clean_env(), timeout=60)
+    assert done.returncode == 0
+
+
+def test_python_internals_are_refused_with_what_to_use(refused):
+    assert "use --log-dir" in refused(["run", "--logs-specs", "x", "SCRIPT"])
+    assert "--events FILE" in refused(["run", "--event-log-handler", "x", "SCRIPT"])
+
+
+def test_torchrun_ends_as_torchrun_does(refused):
+    """Words are wrong: usage and 2. Values are wrong: 1."""
+    torchrun = {"prefix": "torchrun: error: "}
+    sentence = refused(["torchrun", "--nproc", 2, "SCRIPT"], with_usage="usage: torchrun [-h] [--nnodes", **torchrun)
+    assert sentence == "ambiguous option: --nproc could match --nproc-per-node, --nproc_per_node"
+    assert "several nodes" in refused(["torchrun", "--nnodes", 2, "SCRIPT"], code=1, **torchrun)
+    assert "PET_STANDALONE" in refused(["torchrun", "SCRIPT"], env={"PET_STANDALONE": ""}, code=1, **torchrun)
