@@ -17,9 +17,6 @@
 namespace muster::agent {
 namespace {
 
-// Read at once from a stream: large enough that a read costs little, small enough to stay in the cache until written.
-constexpr size_t kReadSize = 256 << 10;
-
 constexpr Stream kStreams[] = {Stream::kStdout, Stream::kStderr};
 
 }  // namespace
@@ -31,7 +28,7 @@ struct Output::Impl {
   };
 
   Impl(net::EventLoop& loop_in, Console& console_in, const JobSpec& job_in, const LogLayout& layout_in)
-      : context{loop_in, console_in, std::vector<char>(kReadSize), {}, nullptr},
+      : context{loop_in, console_in, std::make_unique_for_overwrite<char[]>(StreamContext::kReadSize), {}, nullptr},
         job(job_in),
         layout(layout_in),
         hostname(net::hostname()) {}

@@ -431,6 +431,7 @@ class TestTorchrun:
         assert done.stderr.count(b"]:part") == 2
 
     def test_plain_streams_are_ours(self, run_muster):
-        done = run_muster(["torchrun", "--nproc-per-node", "1", *shell("printf 'x\\ry'; ls -l /proc/self/fd/1 /proc/$PPID/fd/1")])
-        assert done.stdout.startswith("x\ry")
-        assert len(set(re.findall(r"pipe:\[\d+\]", done.stdout))) == 1
+        script = "printf 'x\\ry'; ls -l /proc/self/fd/1 /proc/$PPID/fd/1"
+        done = run_muster(["torchrun", "--nproc-per-node", "1", *shell(script)], text=False)
+        assert done.stdout.startswith(b"x\ry")
+        assert len(set(re.findall(rb"pipe:\[\d+\]", done.stdout))) == 1

@@ -80,7 +80,7 @@ void WorkerStream::on_readable() {
 }
 
 std::optional<size_t> WorkerStream::read_once() {
-  ssize_t n = ::read(source_.get(), context_.buffer.data(), context_.buffer.size());
+  ssize_t n = ::read(source_.get(), context_.buffer.get(), StreamContext::kReadSize);
   if (n < 0) {
     if (errno == EAGAIN || errno == EINTR) return 0;
     return std::nullopt;  // EIO: nobody has the pty open any more
@@ -88,7 +88,7 @@ std::optional<size_t> WorkerStream::read_once() {
   if (n == 0) return std::nullopt;
   auto size = static_cast<size_t>(n);
   if (size >= kDefaultPipe && !std::exchange(enlarged_, true)) ::fcntl(source_.get(), F_SETPIPE_SZ, kLargePipe);
-  take({context_.buffer.data(), size});
+  take({context_.buffer.get(), size});
   return size;
 }
 

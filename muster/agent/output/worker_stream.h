@@ -26,9 +26,12 @@ struct FilteredLog {
 
 // What all streams of an Output share.
 struct StreamContext {
+  // Large enough that a read costs little, small enough to stay in the cache until written.
+  static constexpr size_t kReadSize = 256 << 10;
+
   net::EventLoop& loop;
   Console& console;
-  std::vector<char> buffer;                  // what one read may bring
+  std::unique_ptr<char[]> buffer;            // kReadSize: what one read may bring
   std::shared_ptr<FilteredLog> filtered[2];  // of the current round; null without filters
   const void* live_owner = nullptr;          // the stream whose progress is the live line
 };

@@ -2,6 +2,7 @@
 // Beside it the same processes writing to the reader's pipe directly, and the parts alone.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,15 +54,41 @@ pid_t fork_reader(int fd, int other_end) {
   ::_exit(0);
 }
 
-void report(const char* what, double lines, double seconds) {
-  fmt::print("{:44} {:8.2f} M lines/s  {:7.0f} MB/s\n", what, lines / seconds / 1e6,
-             lines * static_cast<double>(kLineSize) / seconds / 1e6);
+// CPU seconds used so far, by us or by children that have been waited for: on a busy machine a better figure than time.
+struct Cpu {
+  double user, system;
+};
+Cpu cpu_of(int who) {
+  rusage usage{};
+  ::getrusage(who, &usage);
+  auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return {seconds(usage.ru_utime), seconds(usage.ru_stime)};
 }
+
+class Meter {
+ public:
+  explicit Meter(const char* what) : what_(what) {}
+  void report(double lines) const {
+    double seconds = seconds_since(start_);
+    auto ns = [&](double after, double before) { return (after - before) / lines * 1e9; };
+    Cpu self = cpu_of(RUSAGE_SELF), others = cpu_of(RUSAGE_CHILDREN);
+    fmt::print("{:34} {:6.2f} M lines/s {:6.0f} MB/s   ns a line: {:5.1f} user {:5.1f} system {:5.1f} others\n", what_,
+               lines / seconds / 1e6, lines * static_cast<double>(kLineSize) / seconds / 1e6, ns(self.user, self_.user),
+               ns(self.system, self_.system), ns(others.user + others.system, others_.user + others_.system));
+  }
+
+ private:
+  const char* what_;
+  TimePoint start_ = Clock::now();
+  Cpu self_ = cpu_of(RUSAGE_SELF), others_ = cpu_of(RUSAGE_CHILDREN);
+};
 
 void bench_direct(size_t blocks) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-  TimePoint start = Clock::now();
+  Meter meter("8 writers, one pipe, one reader");
   pid_t reader = fork_reader(ends[0], ends[1]);
   std::vector<pid_t> writers;
   for (int i = 0; i < kWorkers; ++i) writers.push_back(fork_writer(ends[1], blocks));
@@ -69,13 +96,13 @@ void bench_direct(size_t blocks) {
   ::close(ends[1]);
   for (pid_t pid : writers) ::waitpid(pid, nullptr, 0);
   ::waitpid(reader, nullptr, 0);
-  report("8 writers, one pipe, one reader", static_cast<double>(kWorkers * blocks * kBlockLines), seconds_since(start));
+  meter.report(static_cast<double>(kWorkers * blocks * kBlockLines));
 }
 
 void bench_output(size_t blocks, bool files) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
-  TimePoint start = Clock::now();
+  Meter meter(files ? "Output, with log files" : "Output");
   pid_t reader = fork_reader(ends[0], ends[1]);
   ::close(ends[0]);
   JobSpec job;
@@ -108,8 +135,7 @@ void bench_output(size_t blocks, bool files) {
   }
   ::close(ends[1]);
   ::waitpid(reader, nullptr, 0);
-  report(files ? "Output, with log files" : "Output", static_cast<double>(kWorkers * blocks * kBlockLines),
-         seconds_since(start));
+  meter.report(static_cast<double>(kWorkers * blocks * kBlockLines));
   if (files) {
     [[maybe_unused]] int rc = std::system(("rm -rf " + layout->run_dir()).c_str());
   }
@@ -120,20 +146,20 @@ void bench_splitter(size_t blocks) {
   std::string block = make_block();
   LineSplitter splitter(StreamPlan::Style::kLines, "[3] ");
   std::string out;
-  TimePoint start = Clock::now();
+  Meter meter("line splitter");
   for (size_t i = 0; i < blocks; ++i) {
     out.clear();
     splitter.feed(block, out);
   }
-  report("line splitter", static_cast<double>(blocks * kBlockLines), seconds_since(start));
+  meter.report(static_cast<double>(blocks * kBlockLines));
 }
 
 void bench_digest(size_t blocks) {
   std::string block = make_block();
   DigestBuilder builder;
-  TimePoint start = Clock::now();
-  for (size_t i = 0; i < blocks; ++i) builder.feed(block, start);
-  report("stderr digest", static_cast<double>(blocks * kBlockLines), seconds_since(start));
+  Meter meter("stderr digest");
+  for (size_t i = 0; i < blocks; ++i) builder.feed(block, Clock::now());
+  meter.report(static_cast<double>(blocks * kBlockLines));
 }
 
 }  // namespace
