@@ -1,0 +1,134 @@
+"""Events: those of `muster torchrun` beside torchrun's own, and the file of `muster run`."""
+
+import json
+import re
+import signal
+import subprocess
+import uuid
+
+import pytest
+
+from conftest import MARKER, clean_env, kill_carriers, wait_gone
+
+pytestmark = pytest.mark.multiprocess
+
+SCRIPT = """
+import os, signal, sys, time
+rank, restarts = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+"""
+# Name -> (arguments, script)
+JOBS = {
+    "success": (["--nproc-per-node", 2], ""),
+    "exit code": (["--nproc-per-node", 2, "--role", "trainer"], "if rank == 1: sys.exit(7)\nsignal.pause()"),
+    "killed": (["--nproc-per-node", 2], "if rank == 0: os.kill(os.getpid(), 9)\nsignal.pause()"),
+    "one ended well": (["--nproc-per-node", 2], "if rank == 0: sys.exit(0)\ntime.sleep(0.5); sys.exit(7)"),
+    "restart": (["--max-restarts", 1], "sys.exit(3 - 3 * restarts)"),
+    "restarts used up": (["--max-restarts", 1, "--nproc-per-node", 2], "if rank == 0: sys.exit(3)\nsignal.pause()"),
+    "error file": (
+        ["--nproc-per-node", 1],
+        """open(os.environ["TORCHELASTIC_ERROR_FILE"], "w").write('{"message": "gr\\\\u00fcn", "timestamp":12 }')\nsys.exit(1)""",
+    ),
+    "static": (["--master-port", "0"], ""),
+}
+
+
+def events_of(stderr):
+    found = []
+    for line in stderr.splitlines():
+        if line.startswith('{"name"'):
+            event = json.loads(line)
+            assert json.dumps(event) == line, "as Python's json writes it"
+            found.append(event)
+    return found
+
+
+def plain(event):
+    """Without what is random or depends on speed."""
+    metadata = event["metadata"]
+    metadata["run_id"] = re.sub(r"^[0-9a-f-]{36}$", "<uuid>", metadata["run_id"])
+    inner = json.loads(metadata["metadata"])
+    assert json.dumps(inner) == metadata["metadata"]
+    if metadata["worker_id"] is not None:
+        if inner["worker_pid"] != [None]:
+            assert inner["worker_pid"] == [int(metadata["worker_id"])]
+            inner["worker_pid"] = ["<pid>"]
+        metadata["worker_id"] = "<pid>"
+    # torchrun keeps one object for all failures without a file: whether a signal's death has traits is chance there.
+    if inner.get("exit_code", [None])[0] in (-9, -15) and "<NONE>" in metadata["raw_error"]:
+        metadata["raw_error"] = "<no file>"
+    metadata["metadata"] = inner
+    metadata["total_run_time"] = type(metadata["total_run_time"]).__name__
+    metadata["duration_ms"] = type(metadata["duration_ms"]).__name__
+    return event
+
+
+def launch(command, where, python, stop_when=None):
+    where.mkdir()
+    marker = uuid.uuid4().hex
+    env = clean_env(python, TMPDIR=where, OMP_NUM_THREADS=1, **{MARKER: marker})
+    process = subprocess.Popen(
+        [str(c) for c in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        stdin=subprocess.DEVNULL, start_new_session=True,
+    )  # fmt: skip
+    try:
+        if stop_when:
+            assert stop_when in process.stdout.readline()
+            process.send_signal(signal.SIGTERM)
+        return process.communicate(timeout=90)[1]
+    finally:
+        process.kill()
+        wait_gone(marker, 1.0)
+        kill_carriers(marker)
+
+
+def both(muster, python, tmp_path, options, body, **kw):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT + body)
+    args = ["--event-log-handler", "console", *options, script]
+    theirs = launch([f"{python.bin_dir}/python", "-m", "torch.distributed.run", *args], tmp_path / "theirs", python, **kw)
+    ours = launch([muster, "torchrun", *args], tmp_path / "ours", python, **kw)
+    return [plain(e) for e in events_of(theirs)], [plain(e) for e in events_of(ours)]
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+@pytest.mark.parametrize("name", JOBS)
+def test_same_events_as_torchrun(muster, torch_new, tmp_path, name):
+    theirs, ours = both(muster, torch_new, tmp_path, *JOBS[name])
+    assert theirs
+    assert ours == theirs
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+def test_same_events_after_a_signal(muster, torch_new, tmp_path):
+    theirs, ours = both(muster, torch_new, tmp_path, [], "print('up', flush=True)\nsignal.pause()", stop_when="up")
+    for events in (theirs, ours):
+        assert events[-1]["metadata"].pop("raw_error"), "why the agent ended"
+    assert ours == theirs
+
+
+def test_events_into_a_file(run_muster, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(SCRIPT + "sys.exit(5 * rank)")
+    events = tmp_path / "events.jsonl"
+    events.write_text("of an earlier run\n")
+    process = run_muster(["run", "--nproc-per-node", 2, "--events", events, script])
+    assert process.returncode == 5
+    assert '"name"' not in process.stderr
+    found = [json.loads(line) for line in events.read_text().splitlines()]
+    states = [(e["source"], e["metadata"]["state"]) for e in found]
+    assert states[:2] == [("AGENT", "RENDEZVOUS"), ("AGENT", "ASSIGN_WORKER_RANKS")]
+    assert states[2:] == [("WORKER", s) for s in ("START", "START", "TERMINATED", "FAILED")] + [("AGENT", "SUCCEEDED")]
+    times = [e["timestamp"] for e in found]
+    assert times == sorted(times) and times[0] > 1_700_000_000_000
+
+
+@pytest.mark.parametrize("path", ["no/such/directory/events", "."])
+def test_an_unwritable_file_is_refused_before_anything_starts(run_muster, tmp_path, path):
+    script = tmp_path / "train.py"
+    script.write_text("open('started', 'w')")
+    process = run_muster(["run", "--events", path, script], cwd=tmp_path)
+    assert process.returncode == 2
+    assert f"--events {path} cannot be written" in process.stderr
+    assert not (tmp_path / "started").exists()
