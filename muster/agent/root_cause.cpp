@@ -17,6 +17,8 @@ constexpr Duration kFresh = 60s;
 // A death by SIGKILL is noticed by way of the kernel and our event loop, an error output of its peers likewise: the two
 // may be seen in the wrong order by this much.
 constexpr Duration kSeenLate = 100ms;
+// Error outputs read in one go on a busy machine: their order tells nothing.
+constexpr Duration kSameInstant = 5ms;
 // Lines after a traceback that still leave it the last thing a killed process said.
 constexpr size_t kLinesAfterError = 12;
 
@@ -118,6 +120,20 @@ std::optional<size_t> earliest(const std::vector<WorkerOutcome>& workers, const 
   return best;
 }
 
+// Another error of the same instant whose worker was still ending when we stopped it. Whoever brings others down by its
+// death is dead when they notice; whoever closes its connections first and takes its time to end is not. So, when
+// `first` lived on after the other error came, the other one is the cause, unless both say the same.
+size_t prefer_slow_end(const std::vector<WorkerOutcome>& workers, const std::vector<Evidence>& evidence, size_t first) {
+  if (evidence[first].source != Source::kStderr || workers[first].stop_requested) return first;
+  auto rival = earliest(workers, evidence, [&](const Evidence& e) {
+    const WorkerOutcome& other = workers[static_cast<size_t>(&e - evidence.data())];
+    return !e.stopped && !e.lost_peer && e.source == Source::kStderr && other.stop_requested &&
+           e.when - evidence[first].when < kSameInstant && workers[first].ended - e.when > kSameInstant &&
+           other.output.exception_line != workers[first].output.exception_line;
+  });
+  return rival.value_or(first);
+}
+
 std::vector<Evidence> weigh_all(const std::vector<WorkerOutcome>& workers, bool old_errors_count) {
   std::vector<Evidence> evidence;
   evidence.reserve(workers.size());
@@ -184,6 +200,7 @@ Verdict judge(const std::vector<WorkerOutcome>& workers) {
     evidence = weigh_all(workers, true);
     root = earliest(workers, evidence, by_itself);
   }
+  if (root) root = prefer_slow_end(workers, evidence, *root);
   if (!root) root = earliest(workers, evidence, [](const Evidence& e) { return !e.stopped; });
 
   Verdict verdict;

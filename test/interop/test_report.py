@@ -132,7 +132,10 @@ def test_same_box(muster, torch_new, tmp_path, name):
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]"])
-def test_same_end_after_a_malformed_error_file(muster, torch_new, tmp_path, content):
+def test_same_exit_code_after_a_malformed_error_file(muster, torch_new, tmp_path, content):
+    """torchrun dies of it with a traceback; ours says so and reports the failure."""
     theirs, ours = side_by_side(muster, torch_new, tmp_path, 1, f"error_file({content!r})\nsys.exit(7)")
     assert ours.code == theirs.code == 1
-    assert ours.error_copy() is None and theirs.error_copy() is None
+    assert "ChildFailedError" not in theirs.stderr
+    assert re.search(r"the error file of rank 0, \S+/error.json, is not understood: it ", ours.stderr)
+    ours.check_rules()
