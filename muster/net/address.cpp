@@ -49,7 +49,11 @@ std::string Address::host() const {
   if (storage.ss_family == AF_INET) {
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(storage).sin_addr, text, sizeof text);
   } else if (storage.ss_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr, text, sizeof text);
+    const in6_addr& address = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
+    if (IN6_IS_ADDR_V4MAPPED(&address))  // an IPv4 peer of a dual-stack socket
+      inet_ntop(AF_INET, &address.s6_addr[12], text, sizeof text);
+    else
+      inet_ntop(AF_INET6, &address, text, sizeof text);
   }
   return text;
 }
@@ -70,8 +74,9 @@ bool Address::is_loopback() const {
 }
 
 std::string Address::text() const {
-  if (storage.ss_family == AF_INET6) return fmt::format("[{}]:{}", host(), port());
-  return fmt::format("{}:{}", host(), port());
+  std::string numeric = host();
+  if (numeric.find(':') != std::string::npos) return fmt::format("[{}]:{}", numeric, port());
+  return fmt::format("{}:{}", numeric, port());
 }
 
 Result<std::vector<Address>> resolve(const std::string& host, uint16_t port) {

@@ -64,6 +64,13 @@ void EventLoop::cancel(TimerId timer) {
 
 void EventLoop::defer(Task task) { deferred_.push_back(std::move(task)); }
 
+EventLoop::HookId EventLoop::add_end_hook(Task task) {
+  end_hooks_.emplace(next_hook_, std::move(task));
+  return next_hook_++;
+}
+
+void EventLoop::remove_end_hook(HookId hook) { end_hooks_.erase(hook); }
+
 void EventLoop::run() { run_until(Deadline::at(TimePoint::max())); }
 
 bool EventLoop::run_until(Deadline deadline) {
@@ -72,6 +79,7 @@ bool EventLoop::run_until(Deadline deadline) {
     wait_and_dispatch(next_wakeup(deadline.time()));
     if (!stopped_) run_timers();
     run_deferred();
+    for (auto& [id, hook] : end_hooks_) hook();
     if (!stopped_ && now_ >= deadline.time()) return false;
   }
   return true;
@@ -106,8 +114,9 @@ void EventLoop::run_timers() {
 }
 
 void EventLoop::run_deferred() {
-  std::vector<Task> tasks = std::exchange(deferred_, {});
-  for (Task& task : tasks) task();
+  deferred_running_.swap(deferred_);
+  for (Task& task : deferred_running_) task();
+  deferred_running_.clear();
 }
 
 }  // namespace muster::net

@@ -40,6 +40,12 @@ class EventLoop {
   // Runs after the handlers of the current wake-up, before the next wait.
   void defer(Task task);
 
+  // Runs at the end of every wake-up, after everything else, until it is removed: for what is gathered over all the
+  // handlers of a wake-up. May not add or remove hooks.
+  using HookId = uint64_t;
+  HookId add_end_hook(Task task);
+  void remove_end_hook(HookId hook);
+
   // Until stop() is called.
   void run();
   // Until stop() is called or the deadline has passed; true if stopped.
@@ -67,6 +73,9 @@ class EventLoop {
   std::map<TimerId, TimePoint> timer_times_;
   TimerId next_timer_ = 1;
   std::vector<Task> deferred_;
+  std::vector<Task> deferred_running_;  // empty but for its memory, except in run_deferred()
+  std::map<HookId, Task> end_hooks_;
+  HookId next_hook_ = 1;
   std::vector<epoll_event> ready_;
   TimePoint now_ = Clock::now();
   bool stopped_ = false;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/net/batch_send.h"
 #include "muster/net/socket.h"
 #include "muster/store/table.h"
 #include "muster/store/wire.h"
@@ -19,7 +20,7 @@ constexpr size_t kReadSize = 64 << 10;  // shared by all connections
 constexpr int kReadsPerTurn = 16;       // then it is the others' turn
 constexpr int kAcceptsPerTurn = 256;
 constexpr size_t kSendInPlace = 16 << 10;  // larger values are sent from where they are stored
-constexpr size_t kKeepBuffer = 4 << 10;    // an idle connection keeps no more than this
+constexpr size_t kKeepBuffer = 1 << 10;    // an idle connection keeps no more than this
 constexpr size_t kShownKey = 100;
 constexpr uint32_t kReadable = EPOLLIN | EPOLLRDHUP | EPOLLET;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
@@ -65,8 +66,12 @@ class Server::Impl final : public Table::Observer {
         log_(log),
         options_(std::move(options)),
         table_(std::make_unique<Table>(*this)),
-        scratch_(kReadSize) {}
-  ~Impl() { close(); }
+        scratch_(kReadSize),
+        end_hook_(loop.add_end_hook([this] { finish_turn(); })) {}
+  ~Impl() {
+    close();
+    loop_.remove_end_hook(end_hook_);
+  }
 
   Result<void> listen(uint16_t port, bool loopback_only);
   uint16_t port() const { return port_; }
@@ -90,6 +95,7 @@ class Server::Impl final : public Table::Observer {
   void read(Connection& connection, bool hang_up);
   void received(Connection& connection, std::string_view bytes);
   size_t execute_all(Connection& connection, std::string_view bytes);
+  size_t execute_some(Connection& connection, std::string_view bytes);
   void resolve_ambiguity(Connection& connection, std::string_view bytes);
   bool has_companion(const Connection& connection) const;
   Outcome execute(Connection& connection, const Request& request);
@@ -103,9 +109,12 @@ class Server::Impl final : public Table::Observer {
   }
   void mark_dirty(Connection& connection);
   void flush(Connection& connection);
+  void sent_all(Connection& connection);
+  void lost(Connection& connection, int error);
   void keep_unsent(Connection& connection);
   void resume(Connection& connection);
   void finish_turn();
+  void send_dirty();
   void drop(Connection& connection);
 
   template <typename... Args>
@@ -125,8 +134,12 @@ class Server::Impl final : public Table::Observer {
   size_t open_ = 0;
   uint64_t next_serial_ = 1;
   std::vector<char> scratch_;
-  std::string spare_output_;        // lent to the connection at work, so that replies need no allocation
-  std::vector<Connection*> dirty_;  // have output since the last flush
+  net::EventLoop::HookId end_hook_;
+  net::BatchSender sender_;
+  std::vector<net::BatchSender::Item> to_send_;
+  std::vector<Connection*> senders_;  // whose items these are
+  std::string spare_output_;          // lent to the connection at work, so that replies need no allocation
+  std::vector<Connection*> dirty_;    // have output since the last flush
   std::vector<std::unique_ptr<Connection>> closed_;  // freed when nobody can hold a reference any more
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
@@ -193,7 +206,6 @@ void Server::Impl::on_event(Connection& connection, uint32_t events) {
   }
   if (connection.open() && (events & ~uint32_t{EPOLLOUT}) != 0)
     read(connection, (events & ~uint32_t{EPOLLIN | EPOLLOUT}) != 0);
-  finish_turn();
 }
 
 // Edge-triggered: reads until the socket is empty, which a short read proves without another call. Only behind a
@@ -221,7 +233,6 @@ void Server::Impl::read(Connection& connection, bool hang_up) {
   loop_.defer([this, alive = std::weak_ptr(alive_), fd = connection.fd.get(), serial = connection.serial, hang_up] {
     if (alive.expired()) return;
     if (Connection* again = find(fd, serial)) read(*again, hang_up);
-    finish_turn();
   });
 }
 
@@ -243,7 +254,16 @@ void Server::Impl::received(Connection& connection, std::string_view bytes) {
 // Executes the whole requests at the front of `bytes`; how many bytes that were.
 size_t Server::Impl::execute_all(Connection& connection, std::string_view bytes) {
   if (connection.output.empty()) connection.output.swap(spare_output_);
-  mark_dirty(connection);
+  size_t used = execute_some(connection, bytes);
+  if (!connection.open()) return used;
+  if (connection.unsent() > 0)
+    mark_dirty(connection);
+  else
+    sent_all(connection);
+  return used;
+}
+
+size_t Server::Impl::execute_some(Connection& connection, std::string_view bytes) {
   size_t used = 0;
   while (true) {
     if (connection.unsent() > options_.pause_output_at) {
@@ -286,7 +306,6 @@ void Server::Impl::resolve_ambiguity(Connection& connection, std::string_view by
     if (connection.parser.dialect() != Dialect::kLegacy || connection.paused) return;
     connection.parser.assume(Dialect::kV1_13);
     received(connection, {});
-    finish_turn();
   });
 }
 
@@ -467,17 +486,24 @@ void Server::Impl::flush(Connection& connection) {
     } else if (errno == EAGAIN) {
       return keep_unsent(connection);
     } else if (errno != EINTR) {
-      log_.debug("store: lost {}: {}", connection.peer.text(), system_error(errno, "send").message);
-      return drop(connection);
+      return lost(connection, errno);
     }
   }
-  if (!connection.open()) return;
+  if (connection.open()) sent_all(connection);
+}
+
+void Server::Impl::sent_all(Connection& connection) {
   connection.output.clear();
   connection.sent = 0;
   if (connection.output.capacity() > spare_output_.capacity()) connection.output.swap(spare_output_);
   if (connection.output.capacity() > kKeepBuffer) connection.output = std::string();
   if (spare_output_.capacity() > options_.pause_output_at * 2) spare_output_ = std::string();
   if (std::exchange(connection.want_write, false)) loop_.rearm(connection.fd.get(), kReadable);
+}
+
+void Server::Impl::lost(Connection& connection, int error) {
+  log_.debug("store: lost {}: {}", connection.peer.text(), system_error(error, "send").message);
+  drop(connection);
 }
 
 void Server::Impl::keep_unsent(Connection& connection) {
@@ -500,17 +526,35 @@ void Server::Impl::resume(Connection& connection) {
   if (connection.open() && connection.more_to_read) read(connection, true);
 }
 
-// One send for all replies of a turn; waiters that the turn released included.
+// At the end of a wake-up: one send for all replies to a client, clients that were released included, and one system
+// call for all of these.
 void Server::Impl::finish_turn() {
-  for (size_t i = 0; i < dirty_.size(); ++i) {  // grows when a closed client's queue item is handed on
-    Connection& connection = *dirty_[i];
-    connection.dirty = false;
-    if (connection.open()) flush(connection);
-    // A flush that emptied what a paused connection had must not wait for an event that will not come.
-    if (connection.open() && !connection.want_write) resume(connection);
+  while (!dirty_.empty()) send_dirty();  // again when a lost client's queue item goes to another
+  closed_.clear();
+}
+
+void Server::Impl::send_dirty() {
+  to_send_.clear();
+  senders_.clear();
+  for (Connection* connection : dirty_) {
+    connection->dirty = false;
+    if (!connection->open() || connection->want_write) continue;
+    senders_.push_back(connection);
+    to_send_.push_back({connection->fd.get(), connection->output.data() + connection->sent, connection->unsent()});
   }
   dirty_.clear();
-  closed_.clear();
+  sender_.send(to_send_);
+  for (size_t i = 0; i < senders_.size(); ++i) {
+    Connection& connection = *senders_[i];
+    ptrdiff_t result = to_send_[i].result;
+    if (result >= 0) connection.sent += static_cast<size_t>(result);
+    if (result < 0 && result != -EAGAIN)
+      lost(connection, static_cast<int>(-result));
+    else if (connection.unsent() > 0)
+      flush(connection);
+    else
+      sent_all(connection);
+  }
 }
 
 void Server::Impl::drop(Connection& connection) {

@@ -19,6 +19,15 @@ TEST(HostPort, ErrorsSayWhatIsWrong) {
   for (const char* bad : {"", ":1", "[::1", "[::1]x", "[]:1"}) EXPECT_FALSE(parse_host_port(bad)) << bad;
 }
 
+TEST(Address, AMappedAddressReadsAsIpv4) {
+  auto mapped = resolve("::ffff:10.1.2.3", 80);
+  ASSERT_TRUE(mapped.ok());
+  EXPECT_EQ(mapped->at(0).text(), "10.1.2.3:80");
+  auto real = resolve("fe80::1", 80);
+  ASSERT_TRUE(real.ok());
+  EXPECT_EQ(real->at(0).text(), "[fe80::1]:80");
+}
+
 TEST(Resolve, LiteralsNeedNoResolver) {
   auto v4 = resolve("127.0.0.1", 5);
   ASSERT_TRUE(v4);

@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <string>
 #include <vector>
 
 namespace muster::net {
@@ -76,6 +77,22 @@ TEST(EventLoop, DeferredWorkRunsBeforeTheNextWait) {
   EventLoop loop;
   loop.defer([&] { loop.defer([&] { loop.stop(); }); });
   EXPECT_TRUE(loop.run_until(Deadline::in(10s)));
+}
+
+TEST(EventLoop, AnEndHookRunsAfterEverythingElseOfAWakeUp) {
+  EventLoop loop;
+  std::vector<std::string> order;
+  auto hook = loop.add_end_hook([&] { order.push_back("hook"); });
+  loop.defer([&] { order.push_back("deferred"); });
+  loop.call_at(TimePoint::min(), [&] {
+    order.push_back("timer");
+    loop.stop();
+  });
+  loop.run();
+  EXPECT_EQ(order, (std::vector<std::string>{"timer", "deferred", "hook"}));
+  loop.remove_end_hook(hook);
+  loop.run_until(Deadline::at(TimePoint::min()));
+  EXPECT_EQ(order.size(), 3U);
 }
 
 }  // namespace
