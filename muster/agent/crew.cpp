@@ -81,7 +81,7 @@ bool Crew::collect(Worker& worker) {
   worker.ended_at = std::chrono::system_clock::now();
   worker.running = false;
   --running_;
-  if (status->signal == SIGKILL && !worker.killed)
+  if (!status->success() && !worker.stop_requested)
     worker.oom = process::judge_oom(oom_before_, process::read_oom_counters());
   output_.drain(worker.placement.local_rank);
   return true;

@@ -38,12 +38,12 @@ constexpr size_t kTailLines = 50;
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
-Json how(const WorkerOutcome& worker) {
+Json how(const WorkerOutcome& worker, Blame blame) {
   bool signalled = worker.status.signal != 0;
   return {{"exit_code", signalled ? Json() : Json(worker.status.code)},
           {"signal", signalled ? Json(worker.status.signal) : Json()},
           {"name", signalled ? Json(process::signal_name(worker.status.signal)) : Json()},
-          {"text", how_it_ended(worker)}};
+          {"text", fate_of(worker, blame)}};
 }
 
 std::string_view oom_name(process::OomVerdict oom) {
@@ -75,7 +75,7 @@ Json worker_json(const WorkerOutcome& worker, Blame blame) {
           {"host", worker.host},
           {"pid", worker.pid},
           {"blame", blame_name(blame)},
-          {"how", how(worker)},
+          {"how", how(worker, blame)},
           {"oom", oom_name(worker.oom)},
           {"seconds", std::chrono::duration<double>(worker.ended - worker.started).count()},
           {"ended", std::chrono::duration<double>(worker.ended_at.time_since_epoch()).count()},

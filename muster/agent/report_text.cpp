@@ -1,7 +1,6 @@
 // The report for people.
 #include <map>
 
-#include "muster/agent/last_words.h"
 #include "muster/agent/printable.h"
 #include "muster/agent/report.h"
 #include "muster/agent/report_words.h"
@@ -44,41 +43,16 @@ std::string who(const WorkerOutcome& worker) {
                      printable(worker.host));
 }
 
-// "exit code 1: Connection reset by peer"
-std::string with_detail(const WorkerOutcome& worker, std::string_view detail) {
-  return detail.empty() ? worker.status.text() : fmt::format("{}: {}", worker.status.text(), detail);
-}
-
-// One of the others, without its rank, so that those alike share a line.
-std::string fate(const WorkerOutcome& worker, Blame blame) {
-  switch (blame) {
-    case Blame::kNone:
-      return "ended well (exit code 0)";
-    case Blame::kStopped:
-      return fmt::format("stopped by muster ({})",
-                         worker.status.signal != 0 ? process::signal_name(worker.status.signal) : worker.status.text());
-    case Blame::kPeer:
-      return fmt::format("fell because a peer was gone ({})",
-                         with_detail(worker, peer_loss_phrase(failure_words(worker))));
-    case Blame::kItself:
-    case Blame::kRootCause:
-      break;
-  }
-  std::string exception = exception_of(worker);
-  return fmt::format("failed by itself ({})",
-                     exception.empty() ? how_it_ended(worker) : with_detail(worker, exception));
-}
-
 void add_others(Text& text, const Report& report) {
   std::vector<std::string> order;  // of first appearance
   std::map<std::string, std::vector<int>> ranks;
   for (size_t i = 0; i < report.workers.size(); ++i) {
     if (report.verdict.blames[i] == Blame::kRootCause) continue;
-    std::string what = fate(report.workers[i], report.verdict.blames[i]);
+    std::string what = fate_of(report.workers[i], report.verdict.blames[i]);
     if (ranks[what].empty()) order.push_back(what);
     ranks[what].push_back(report.workers[i].rank);
   }
-  std::string_view label = "others";
+  std::string_view label = report.verdict.has_root_cause() ? "others" : "workers";
   for (const std::string& what : order) {
     text.field(label, fmt::format("{}: {}", ranks_text(ranks[what]), what));
     label = "";
@@ -106,6 +80,8 @@ void add_root_cause(Text& text, const Report& report) {
   const WorkerOutcome& root = report.workers[report.verdict.root];
   text.headline(fmt::format("{} failed: {}: {} after {}", printable(report.entrypoint), who(root), how_it_ended(root),
                             duration_text(root.ended - root.started)));
+  if (lost_a_child_to_memory(root))
+    text.error("meanwhile the kernel killed a process of the job: out of memory (the job's own memory limit)");
   add_last_words(text, root);
   if (!root.stderr_log.empty()) text.field("log", printable(root.stderr_log));
   if (root.stderr_log.empty() && !root.stdout_log.empty()) text.field("log", printable(root.stdout_log));

@@ -45,15 +45,49 @@ std::string_view first_line(std::string_view text) { return text.substr(0, text.
 
 std::string how_it_ended(const WorkerOutcome& worker) {
   int signal = worker.status.signal;
-  if (signal == 0) return fmt::format("exit code {}", worker.status.code);
-  std::string name = process::signal_name(signal);
-  if (worker.stop_requested) return fmt::format("failed, and {} by muster while it was still ending", name);
-  if (signal == SIGKILL && worker.oom == process::OomVerdict::kYes)
-    return "SIGKILL by the kernel: out of memory (the job's own memory limit)";
-  if (signal == SIGKILL && worker.oom == process::OomVerdict::kPossibly)
-    return "SIGKILL: possibly out of memory (the host killed something for memory at that time)";
+  if (signal != 0 && worker.stop_requested)
+    return fmt::format("failed, and {} by muster while it was still ending", process::signal_name(signal));
+  std::string name = signal != 0 ? process::signal_name(signal) : fmt::format("exit code {}", worker.status.code);
+  // A shell around the program passes its signal on in this way.
+  int passed_on = signal == 0 && worker.status.code > 128 ? worker.status.code - 128 : 0;
+  if (passed_on > 0 && passed_on < SIGRTMIN)
+    name += fmt::format(", a shell's word for {}", process::signal_name(passed_on));
+
+  if (signal == SIGKILL || passed_on == SIGKILL) {
+    if (worker.oom == process::OomVerdict::kYes)
+      return name + " by the kernel: out of memory (the job's own memory limit)";
+    if (worker.oom == process::OomVerdict::kPossibly)
+      return name + ": possibly out of memory (the host killed something for memory at that time)";
+  }
   std::string_view meaning = meaning_of(signal);
   return meaning.empty() ? name : fmt::format("{}: {}", name, meaning);
+}
+
+bool lost_a_child_to_memory(const WorkerOutcome& worker) {
+  return worker.oom == process::OomVerdict::kYes && worker.status.signal != SIGKILL &&
+         worker.status.code != 128 + SIGKILL;
+}
+
+std::string fate_of(const WorkerOutcome& worker, Blame blame) {
+  bool by_our_signal = worker.stop_requested && worker.status.signal != 0;
+  std::string end = worker.status.signal != 0 ? process::signal_name(worker.status.signal) : worker.status.text();
+  auto because = [&](std::string_view why) {
+    if (why.empty()) return end;
+    return by_our_signal ? std::string(why) : fmt::format("{}: {}", end, why);
+  };
+  switch (blame) {
+    case Blame::kNone:
+      return "ended well (exit code 0)";
+    case Blame::kStopped:
+      return fmt::format("stopped by muster ({})", end);
+    case Blame::kPeer:
+      return fmt::format("fell because a peer was gone ({})", because(peer_loss_phrase(failure_words(worker))));
+    case Blame::kItself:
+      return fmt::format("failed by itself ({})", because(exception_of(worker)));
+    case Blame::kRootCause:
+      break;
+  }
+  return how_it_ended(worker);
 }
 
 std::string exception_of(const WorkerOutcome& worker) {

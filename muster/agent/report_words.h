@@ -10,6 +10,12 @@ namespace muster::agent {
 // How a worker ended, for people: "exit code 7", "SIGSEGV (invalid memory access)", "killed by the kernel: out of …".
 std::string how_it_ended(const WorkerOutcome& worker);
 
+// The same for one of the others, with why: "stopped by muster (SIGTERM)", "fell because a peer was gone (…)".
+std::string fate_of(const WorkerOutcome& worker, Blame blame);
+
+// It failed by itself while a process of the job, a child of it perhaps, was killed for memory.
+bool lost_a_child_to_memory(const WorkerOutcome& worker);
+
 // The exception a worker ended with, from its stderr or its error file; empty for none.
 std::string exception_of(const WorkerOutcome& worker);
 

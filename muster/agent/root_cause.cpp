@@ -36,12 +36,12 @@ bool killed_from_outside(const WorkerOutcome& worker) {
   return worker.status.signal == SIGKILL && !worker.stop_requested;
 }
 
-// Died of something that no lost peer causes.
-bool crashed(const WorkerOutcome& worker) {
-  if (worker.stop_requested) return false;
-  int signal = worker.status.signal;
+// Something that no lost peer causes.
+bool is_crash(int signal) {
   return signal == SIGKILL || signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
 }
+
+bool crashed(const WorkerOutcome& worker) { return is_crash(worker.status.signal) && !worker.stop_requested; }
 
 struct Utterance {
   TimePoint when;
@@ -142,10 +142,12 @@ std::vector<Evidence> weigh_all(const std::vector<WorkerOutcome>& workers, bool 
   return evidence;
 }
 
-Blame blame_of(const Evidence& evidence) {
+Blame blame_of(const WorkerOutcome& worker, const Evidence& evidence) {
   if (!evidence.failed) return Blame::kNone;
   if (evidence.lost_peer) return Blame::kPeer;
-  return evidence.stopped ? Blame::kStopped : Blame::kItself;
+  // We asked it to stop, but that is not what it died of.
+  bool crashed_anyway = is_crash(worker.status.signal) && worker.status.signal != SIGKILL;
+  return evidence.stopped && !crashed_anyway ? Blame::kStopped : Blame::kItself;
 }
 
 std::string seconds(Duration duration) {
@@ -204,7 +206,7 @@ Verdict judge(const std::vector<WorkerOutcome>& workers) {
   if (!root) root = earliest(workers, evidence, [](const Evidence& e) { return !e.stopped; });
 
   Verdict verdict;
-  for (const Evidence& e : evidence) verdict.blames.push_back(blame_of(e));
+  for (size_t i = 0; i < workers.size(); ++i) verdict.blames.push_back(blame_of(workers[i], evidence[i]));
   if (root) {
     verdict.root = *root;
     verdict.blames[*root] = Blame::kRootCause;

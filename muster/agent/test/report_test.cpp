@@ -114,8 +114,24 @@ TEST(Render, OtherFailuresOfTheirOwn) {
   std::string text = render(report_of({Worker(0, exited(3), 1), Worker(1, killed(SIGSEGV), 1.5),
                                        Worker(2, exited(1), 1.6).raised(1.5, "ValueError: y")}),
                             false);
-  EXPECT_THAT(text, HasSubstr("rank 1: failed by itself (SIGSEGV: invalid memory access)\n"));
+  EXPECT_THAT(text, HasSubstr("rank 1: failed by itself (SIGSEGV)\n"));
   EXPECT_THAT(text, HasSubstr("rank 2: failed by itself (exit code 1: ValueError: y)\n"));
+}
+
+TEST(Render, OutOfMemoryOfAChild) {
+  Worker shell = Worker(0, exited(137), 1).oom(process::OomVerdict::kYes);
+  EXPECT_THAT(render(report_of({shell}), false),
+              HasSubstr(": exit code 137, a shell's word for SIGKILL by the kernel: out of memory (the job's own"));
+  Worker loader = Worker(0, exited(1), 1).oom(process::OomVerdict::kYes).raised(0.9, "RuntimeError: DataLoader");
+  EXPECT_THAT(
+      render(report_of({loader}), false),
+      HasSubstr(": exit code 1 after 1.00 s\n  meanwhile the kernel killed a process of the job: out of memory"));
+}
+
+TEST(Render, APeerWeStoppedWhileItFell) {
+  Report report = report_of({Worker(0, exited(1), 1).raised(0.5, "ValueError: x"),
+                             Worker(1, killed(SIGTERM), 1.1).raised(0.9, kGlooReset + "1").stopped(1)});
+  EXPECT_THAT(render(report, false), HasSubstr("rank 1: fell because a peer was gone (Connection closed by peer)\n"));
 }
 
 TEST(Render, StoppedByASignalNamesNoCulprit) {
@@ -124,7 +140,7 @@ TEST(Render, StoppedByASignalNamesNoCulprit) {
   report.signal = SIGINT;
   EXPECT_EQ(render(report, false),
             "muster: train.py was stopped: muster received SIGINT\n"
-            "  others   ranks 0-1: stopped by muster (SIGINT)\n");
+            "  workers  ranks 0-1: stopped by muster (SIGINT)\n");
 }
 
 TEST(Render, AFailureOfOurOwn) {
@@ -245,6 +261,7 @@ TEST(ToJson, HasTheWholeStory) {
   for (const auto& worker : json["workers"]) blames.push_back(worker["blame"]);
   EXPECT_THAT(blames, testing::ElementsAre("peer", "root-cause", "peer", "stopped", "stopped", "none"));
   EXPECT_EQ(json["workers"][3]["how"]["name"], "SIGTERM");
+  EXPECT_EQ(json["workers"][3]["how"]["text"], "stopped by muster (SIGTERM)");
 }
 
 TEST(ToJson, IsValidWhateverTheBytes) {

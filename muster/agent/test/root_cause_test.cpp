@@ -31,6 +31,9 @@ std::vector<Case> cases() {
   return {
       {"AloneAndSilent", {Worker(0, exited(7), 1)}, {kRootCause}},
       {"Segfault", {Worker(0, killed(SIGSEGV), 2), Worker(1, killed(SIGTERM), 3).stopped(2)}, {kRootCause, kStopped}},
+      {"CrashedWhileWeStoppedIt",
+       {Worker(0, killed(SIGSEGV), 2), Worker(1, killed(SIGSEGV), 2.01).stopped(2)},
+       {kRootCause, kItself}},
       {"SlowAtexitWhilePeerDiesOfTheReset",
        {Worker(0, killed(SIGTERM), 2.5).raised(1.0, "ValueError: bad batch").stopped(1.4),
         Worker(1, exited(1), 1.4).raised(1.3, kGlooReset)},
