@@ -1,0 +1,216 @@
+"""Nothing outlives a job: whoever is killed, and whatever relatives its workers have, none of them is left."""
+
+import os
+import pathlib
+import random
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import carriers, wait_gone
+
+pytestmark = pytest.mark.multiprocess
+
+WORKER = pathlib.Path(__file__).parent / "workers/family.py"
+ALL = "child,deaf,stopped,daemon,forgetful"
+# The promise is one second. A machine that is busy with other tests gets some more; whatever was forgotten stays for ever.
+BOUND_S = 5
+
+
+def stat_of(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rpartition(")")[2].split()
+
+
+def children_of(pid):
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and int(stat_of(entry)[1]) == pid:
+                found.append(int(entry))
+        except OSError:
+            pass
+    return found
+
+
+class Process:
+    """One process, whatever becomes of its number."""
+
+    def __init__(self, pid, role):
+        self.pid, self.role, self.fd = pid, role, os.pidfd_open(pid)
+
+    def ended(self, timeout=0):
+        return bool(select.select([self.fd], [], [], max(0, timeout))[0])
+
+    def __repr__(self):
+        return f"{self.role} (pid {self.pid})"
+
+
+class Job:
+    def __init__(self, muster, family_file, workers):
+        self.muster = muster
+        ready = 0
+        while ready < workers:
+            line = muster.stdout.readline()
+            assert line, f"muster ended: {muster.stderr.read()}"
+            ready += "ready" in line
+        lines = (line.split() for line in family_file.read_text().splitlines())
+        self.family = [Process(int(pid), role) for pid, role in lines]
+
+    def agent(self):
+        (agent,) = children_of(self.muster.pid)
+        return agent
+
+    def relatives(self, rank):
+        return [p for p in self.family if p.role.startswith(f"rank{rank}-")]
+
+    def worker(self, rank):
+        (worker,) = [p for p in self.family if p.role == f"rank{rank}-worker"]
+        return worker
+
+
+def living_after(processes, timeout):
+    deadline = time.monotonic() + timeout
+    return [p for p in processes if not p.ended(deadline - time.monotonic())]
+
+
+@pytest.fixture
+def start_family(start_muster, tmp_path):
+    """start_family(roles, how, *options) -> Job of two workers, all of whose relatives run."""
+    jobs = []
+    family_file = tmp_path / "family"
+    temporary = tmp_path / "tmp"
+    temporary.mkdir()
+
+    def start(roles, how="stays", options=(), workers=2):
+        family_file.write_text("")
+        muster = start_muster(
+            ["run", "--nproc-per-node", workers, "--label", "none", *options, WORKER, roles, how],
+            env={"FAMILY": str(family_file), "TMPDIR": str(temporary)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        jobs.append(Job(muster, family_file, workers))
+        return jobs[-1]
+
+    shm_before = set(os.listdir("/dev/shm"))
+    yield start
+    left = [p for job in jobs for p in job.family if not p.ended()]
+    for process in left:
+        signal.pidfd_send_signal(process.fd, signal.SIGKILL)
+    for job in jobs:
+        for process in job.family:
+            os.close(process.fd)
+    assert not left
+    assert list(temporary.iterdir()) == []
+    assert not [name for name in set(os.listdir("/dev/shm")) - shm_before if "muster" in name]
+
+
+@pytest.mark.parametrize("victim", ["muster", "agent"])
+def test_sigkill(start_family, victim, job_marker):
+    job = start_family(ALL)
+    os.kill(job.agent() if victim == "agent" else job.muster.pid, signal.SIGKILL)
+    assert living_after(job.family, BOUND_S) == []
+    assert wait_gone(job_marker, BOUND_S) == {}
+    assert job.muster.wait(BOUND_S) == (125 if victim == "agent" else -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("victim", ["muster", "agent"])
+def test_sigkill_of_a_suspended_job(start_family, victim, job_marker):
+    job = start_family("child,daemon")
+    agent = job.agent()
+    job.muster.send_signal(signal.SIGTSTP)
+    deadline = time.monotonic() + BOUND_S
+    while stat_of(job.muster.pid)[0] != "T":
+        assert time.monotonic() < deadline, "the job was not suspended"
+        time.sleep(0.01)
+    os.kill(agent if victim == "agent" else job.muster.pid, signal.SIGKILL)
+    if victim == "agent":
+        job.muster.send_signal(signal.SIGCONT)  # what the shell's fg does; a stopped warden cannot act
+    assert living_after(job.family, BOUND_S) == []
+    assert wait_gone(job_marker, BOUND_S) == {}
+
+
+def test_sigterm_to_workers_that_ignore_it(start_family):
+    job = start_family(ALL, "deaf", ["--shutdown-timeout", "1"])
+    job.muster.send_signal(signal.SIGTERM)
+    assert living_after(job.family, BOUND_S) == []
+    assert job.muster.wait(BOUND_S) == 128 + signal.SIGTERM
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_stopped_worker(start_family, name):
+    job = start_family("child")
+    os.kill(job.worker(0).pid, signal.SIGSTOP)
+    job.muster.send_signal(signal.Signals[name])
+    assert living_after(job.family, BOUND_S) == []
+    assert job.muster.wait(BOUND_S) == (143 if name == "SIGTERM" else -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_worker_that_ends(start_family, code):
+    """With 0 its own relatives go and the others stay; with a failure all go."""
+    job = start_family("child,deaf,stopped,daemon", f"first-exits-{code}", ["--shutdown-timeout", "60"])
+    assert living_after(job.relatives(0), BOUND_S) == []
+    if code == 0:
+        assert [p for p in job.relatives(1) if p.ended()] == []
+        job.muster.send_signal(signal.SIGTERM)
+    assert living_after(job.family, BOUND_S) == []
+    assert job.muster.wait(BOUND_S) == (code or 128 + signal.SIGTERM)
+
+
+def test_the_worker_alone_is_killed(start_family):
+    """Its relatives go at once, though another worker takes a minute to stop."""
+    job = start_family("child,deaf,daemon", "deaf", ["--shutdown-timeout", "60"])
+    os.kill(job.worker(0).pid, signal.SIGKILL)
+    assert living_after(job.relatives(0), BOUND_S) == []
+    assert not job.worker(1).ended()
+    job.muster.kill()
+    assert living_after(job.family, BOUND_S) == []
+
+
+def test_a_round_starts_after_the_end_of_the_last(start_muster, tmp_path):
+    """The second round finds nobody of the first, not even a daemon without its environment."""
+    log = tmp_path / "log"
+    script = (
+        "if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then"
+        "  setsid env -i sh -c 'echo $$$$ >>\"$0\"; exec sleep 1000' $LOG & "
+        "  while [ ! -s $LOG ]; do sleep 0.01; done; exit 1;"
+        "fi;"
+        "for pid in $(cat $LOG); do ! kill -0 $pid 2>/dev/null || exit 9; done; exit 0"
+    )
+    job = start_muster(["run", "--max-restarts", "1", "--no-python", "/bin/sh", "-c", script],
+                       env={"LOG": str(log)}, stderr=subprocess.PIPE, text=True)
+    _, err = job.communicate(timeout=30)
+    assert job.returncode == 0, err
+    assert log.read_text().strip()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_worker_that_forks_all_the_time(start_muster, tmp_path, job_marker, name):
+    """Each process starts its successor in a session of its own and ends: any list of them is old when it is read."""
+    chain = tmp_path / "chain"
+    chain.write_text("echo; setsid sh $0 & exit\n")
+    job = start_muster(["run", "--no-python", "/bin/sh", "-c", f"for i in 1 2 3; do sh {chain} & done; wait; sleep 1000"],
+                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    for _ in range(50):
+        assert job.stdout.readline()
+    job.send_signal(signal.Signals[name])
+    job.wait(BOUND_S)
+    assert wait_gone(job_marker, BOUND_S) == {}
+
+
+def test_sigkill_at_any_moment_of_the_start(start_muster, job_marker):
+    """The races between fork, exec and the watching of each other."""
+    moments = random.Random(5)
+    for turn in range(30):
+        job = start_muster(["run", "--nproc-per-node", "4", "--no-python", "/bin/sh", "-c", "setsid sleep 1000 & sleep 1000"],
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0, 0.03))  # no event to wait for: any moment will do
+        victim = job.pid if turn % 2 else next(iter(children_of(job.pid)), job.pid)
+        os.kill(victim, signal.SIGKILL)
+        job.wait(BOUND_S)
+        assert wait_gone(job_marker, BOUND_S) == {}, f"turn {turn}"
+        assert carriers(job_marker) == []
