@@ -128,16 +128,20 @@ Result<void> LogLayout::make_attempt(int round, int workers) const {
 void LogLayout::remove_if_temporary(bool keep_error_files) const {
   if (!temporary_ || base_.empty()) return;
   if (flat_ && ::rmdir(base_.c_str()) == 0) return;  // nearly always: nobody wrote an error file
+  if (keep_error_files) return remove_empty_directories(base_);
   std::error_code ignored;
-  if (!keep_error_files) {
-    std::filesystem::remove_all(base_, ignored);
-    return;
+  std::filesystem::remove_all(base_, ignored);
+}
+
+void remove_empty_directories(const std::string& directory) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    std::error_code ignored;
+    if (it->symlink_status(ignored).type() == std::filesystem::file_type::directory) {
+      remove_empty_directories(it->path().string());
+    }
   }
-  bool has_file = false;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(base_, ignored)) {
-    has_file = has_file || entry.is_regular_file(ignored);
-  }
-  if (!has_file) std::filesystem::remove_all(base_, ignored);
+  ::rmdir(directory.c_str());  // refused while there is anything in it
 }
 
 }  // namespace muster::agent

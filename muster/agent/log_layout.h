@@ -26,6 +26,8 @@ class LogLayout {
   std::string filtered_file(int round, Stream stream) const;
 
   Result<void> make_attempt(int round, int workers) const;
+  // The tree of ours that is worth nothing when it holds no file; empty when there is none.
+  std::string temporary_tree() const { return temporary_ ? base_ : std::string(); }
   // Removes what is a temporary tree of ours and holds no file anybody asked for.
   void remove_if_temporary(bool keep_error_files) const;
 
@@ -35,5 +37,8 @@ class LogLayout {
   bool temporary_ = false;  // nobody asked for a file: remove it at the end
   bool flat_ = false;
 };
+
+// Removes a tree of directories but for those that lead to a file.
+void remove_empty_directories(const std::string& directory);
 
 }  // namespace muster::agent

@@ -80,8 +80,9 @@ namespace {
 
 class Supervisor {
  public:
-  Supervisor(const JobSpec& job, int warden_pid, int warden_pidfd)
+  Supervisor(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch)
       : job_(job),
+        scratch_(scratch),
         warden_pid_(warden_pid),
         warden_pidfd_(warden_pidfd),
         torchrun_(job.flavor != Flavor::kMuster),
@@ -132,6 +133,7 @@ class Supervisor {
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
   const JobSpec& job_;
+  ScratchNote& scratch_;
   int warden_pid_;
   int warden_pidfd_;
   bool torchrun_;
@@ -174,10 +176,12 @@ Result<void> Supervisor::prepare() {
   signals.push_back(SIGCHLD);
   MUSTER_TRY(signals_, process::SignalQueue::open(signals));
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
-  loop_.watch(warden_pidfd_, EPOLLIN, [](uint32_t) { end_without_warden(); });
+  loop_.watch(warden_pidfd_, EPOLLIN,
+              [this](uint32_t) { end_without_warden([this] { remove_empty_directories(scratch_.directory()); }); });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   MUSTER_TRY(events_, Events::open(job_, console_));
   MUSTER_TRY(layout_, LogLayout::create(job_));
+  if (!torchrun_) scratch_.set(layout_->temporary_tree());  // torchrun leaves its tree behind, empty or not
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
   return start_file_timers();
 }
@@ -560,8 +564,8 @@ void Supervisor::wait_for_console() {
 
 }  // namespace
 
-int run_job(const JobSpec& job, int warden_pid, int warden_pidfd) {
-  return Supervisor(job, warden_pid, warden_pidfd).run();
+int run_job(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch) {
+  return Supervisor(job, warden_pid, warden_pidfd, scratch).run();
 }
 
 }  // namespace muster::agent

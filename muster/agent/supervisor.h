@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "muster/agent/job.h"
+#include "muster/agent/scratch_note.h"
 #include "muster/base/result.h"
 
 namespace muster::agent {
@@ -19,7 +20,8 @@ namespace muster::agent {
 //
 // A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
 // every state.
-int run_job(const JobSpec& job, int warden_pid, int warden_pidfd);
+// `scratch` is told of the directory that is to go even if this process is killed.
+int run_job(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch);
 
 // CPUs of each worker; empty when no binding was asked for. Opens hwloc and NVML where it was.
 Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job);

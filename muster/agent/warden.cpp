@@ -19,8 +19,8 @@ namespace muster::agent {
 namespace {
 
 constexpr int kMusterFailed = 125;
-// "Within one second": with some room for the scheduler of a busy machine.
-constexpr auto kCleanUpTime = std::chrono::milliseconds(900);
+// SIGKILL takes milliseconds. What is left after this hangs in the kernel; to leave a second earlier would help nobody.
+constexpr auto kCleanUpTime = std::chrono::seconds(10);
 
 Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
@@ -62,8 +62,8 @@ bool anything_left() {
 // The part of the warden that lives as long as the agent.
 class Warden {
  public:
-  Warden(pid_t agent, process::SignalQueue signals)
-      : agent_(agent), agent_fd_(open_pidfd(agent)), signals_(std::move(signals)) {}
+  Warden(pid_t agent, process::SignalQueue signals, const std::function<void()>& after_kill)
+      : agent_(agent), agent_fd_(open_pidfd(agent)), signals_(std::move(signals)), after_kill_(after_kill) {}
 
   // Until the agent has ended; returns muster's exit code.
   int watch() {
@@ -102,6 +102,7 @@ class Warden {
     if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
     size_t left = anything_left() ? process::kill_descendants(Deadline::in(kCleanUpTime)).size() : 0;
     if (info.si_code == CLD_EXITED) return info.si_status;
+    if (after_kill_) after_kill_();
     Log log = Log::to_stderr();
     log.error("the agent (pid {}) was killed by {}; its workers were ended", agent_,
               process::signal_name(info.si_status));
@@ -112,6 +113,7 @@ class Warden {
   pid_t agent_;
   Fd agent_fd_;
   process::SignalQueue signals_;
+  const std::function<void()>& after_kill_;
   bool suspending_ = false;
 };
 
@@ -149,7 +151,8 @@ std::vector<int> forwarded_signals() {
   return signals;
 }
 
-int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent) {
+int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,
+                     const std::function<void()>& after_kill) {
   // A reader that has gone is an error code for whoever writes, in both processes.
   ::signal(SIGPIPE, SIG_IGN);
   // Whoever started us may ignore SIGCHLD, and then nobody's exit status would be kept.
@@ -165,11 +168,12 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   pid_t child = ::fork();
   if (child < 0) return give_up(system_error(errno, "fork"));
   if (child == 0) become_agent(agent, self, self_fd);
-  return Warden(child, *std::move(signals)).watch();
+  return Warden(child, *std::move(signals), after_kill).watch();
 }
 
-void end_without_warden() {
+void end_without_warden(const std::function<void()>& last) {
   process::kill_descendants(Deadline::in(kCleanUpTime));
+  if (last) last();
   ::_exit(kMusterFailed);
 }
 

@@ -21,10 +21,12 @@ namespace muster::agent {
 //
 // Returns only in the warden, with the exit code for main(); `agent` runs in the child with the warden's pid and its
 // return value is the agent's exit code. Call it before there are threads.
-int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent);
+// `after_kill` runs in the warden when the agent was killed and nothing of the job is left.
+int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,
+                     const std::function<void()>& after_kill = nullptr);
 
-// For the agent, when the warden's pidfd has become readable.
-[[noreturn]] void end_without_warden();
+// For the agent, when the warden's pidfd has become readable. `last` runs when nothing of the job is left.
+[[noreturn]] void end_without_warden(const std::function<void()>& last = nullptr);
 
 // What the warden passes on, and the agent therefore takes through its SignalQueue: every signal that can be caught
 // and is not the process's own business (faults, SIGCHLD, SIGPIPE), unless this process ignores it.

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "muster/agent/console.h"
+#include "muster/agent/log_layout.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/warden.h"
 #include "muster/base/fd.h"
@@ -89,8 +90,10 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
     return text ? print(*text) : planning_failure(verb, program, text.error());
   }
   say_notes(verb, *plan);
+  agent::ScratchNote scratch;
   return agent::run_under_warden(
-      [&](int warden_pid, int warden_pidfd) { return agent::run_job(plan->job, warden_pid, warden_pidfd); });
+      [&](int warden_pid, int warden_pidfd) { return agent::run_job(plan->job, warden_pid, warden_pidfd, scratch); },
+      [&] { agent::remove_empty_directories(scratch.directory()); });
 }
 
 }  // namespace muster::cli

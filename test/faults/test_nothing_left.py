@@ -78,7 +78,7 @@ def living_after(processes, timeout):
 
 
 @pytest.fixture
-def start_family(start_muster, tmp_path):
+def start_family(start_muster, tmp_path, job_marker):
     """start_family(roles, how, *options) -> Job of two workers, all of whose relatives run."""
     jobs = []
     family_file = tmp_path / "family"
@@ -97,6 +97,7 @@ def start_family(start_muster, tmp_path):
 
     shm_before = set(os.listdir("/dev/shm"))
     yield start
+    assert wait_gone(job_marker, BOUND_S) == {}
     left = [p for job in jobs for p in job.family if not p.ended()]
     for process in left:
         signal.pidfd_send_signal(process.fd, signal.SIGKILL)
@@ -150,9 +151,10 @@ def test_a_stopped_worker(start_family, name):
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_worker_that_ends(start_family, code):
+def test_a_worker_that_ends(start_family, tmp_path, code):
     """With 0 its own relatives go and the others stay; with a failure all go."""
     job = start_family("child,deaf,stopped,daemon", f"first-exits-{code}", ["--shutdown-timeout", "60"])
+    (tmp_path / "family.go").touch()
     assert living_after(job.relatives(0), BOUND_S) == []
     if code == 0:
         assert [p for p in job.relatives(1) if p.ended()] == []
@@ -182,7 +184,7 @@ def test_a_round_starts_after_the_end_of_the_last(start_muster, tmp_path):
         "for pid in $(cat $LOG); do ! kill -0 $pid 2>/dev/null || exit 9; done; exit 0"
     )
     job = start_muster(["run", "--max-restarts", "1", "--no-python", "/bin/sh", "-c", script],
-                       env={"LOG": str(log)}, stderr=subprocess.PIPE, text=True)
+                       env={"LOG": str(log), "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE, text=True)
     _, err = job.communicate(timeout=30)
     assert job.returncode == 0, err
     assert log.read_text().strip()
@@ -194,7 +196,7 @@ def test_a_worker_that_forks_all_the_time(start_muster, tmp_path, job_marker, na
     chain = tmp_path / "chain"
     chain.write_text("echo; setsid sh $0 & exit\n")
     job = start_muster(["run", "--no-python", "/bin/sh", "-c", f"for i in 1 2 3; do sh {chain} & done; wait; sleep 1000"],
-                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                       env={"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     for _ in range(50):
         assert job.stdout.readline()
     job.send_signal(signal.Signals[name])
@@ -202,12 +204,12 @@ def test_a_worker_that_forks_all_the_time(start_muster, tmp_path, job_marker, na
     assert wait_gone(job_marker, BOUND_S) == {}
 
 
-def test_sigkill_at_any_moment_of_the_start(start_muster, job_marker):
+def test_sigkill_at_any_moment_of_the_start(start_muster, tmp_path, job_marker):
     """The races between fork, exec and the watching of each other."""
     moments = random.Random(5)
     for turn in range(30):
         job = start_muster(["run", "--nproc-per-node", "4", "--no-python", "/bin/sh", "-c", "setsid sleep 1000 & sleep 1000"],
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                           env={"TMPDIR": str(tmp_path)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(moments.uniform(0, 0.03))  # no event to wait for: any moment will do
         victim = job.pid if turn % 2 else next(iter(children_of(job.pid)), job.pid)
         os.kill(victim, signal.SIGKILL)
