@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import time
 
 rank, restart = int(os.environ["RANK"]), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 seen = {
@@ -12,18 +13,27 @@ seen = {
     "command": [sys.executable, *sys.orig_argv[1:]],
     "directory": os.getcwd(),
 }
-with open(f"{os.environ['DUMP_DIR']}/{rank}.{restart}.json", "w") as f:
-    json.dump(seen, f)
-
 # One write a line: under torchrun the workers share its stdout, and unbuffered print() writes text and end apart.
 os.write(1, f"out {rank}\n".encode())
 os.write(1, f"an error in out {rank}\n".encode())
 os.write(2, f"err {rank}\n".encode())
 
 
+def dump_file(of_rank):
+    return f"{os.environ['DUMP_DIR']}/{of_rank}.{restart}.json"
+
+
+# Written last and whole: once it is there, this rank has said and noted everything.
+with open(dump_file(rank) + ".part", "w") as f:
+    json.dump(seen, f)
+os.rename(f.name, dump_file(rank))
+
+
 def fails(rank_that_fails, how):
     if rank != int(rank_that_fails):
         signal.pause()  # until the launcher stops it
+    while not all(os.path.exists(dump_file(r)) for r in range(int(os.environ["WORLD_SIZE"]))):
+        time.sleep(0.01)
     if how == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "segv":
