@@ -76,15 +76,21 @@ const Worker* Crew::owner_of(pid_t pid) const {
 bool Crew::collect(Worker& worker) {
   auto status = process::try_reap(worker.child);
   if (!status) return false;
-  worker.status = *status;
+  note_end(worker, *status);
+  if (!status->success() && !worker.stop_requested)
+    worker.oom = process::judge_oom(oom_before_, process::read_oom_counters());
+  return true;
+}
+
+void Crew::abandon(Worker& worker) { note_end(worker, {.signal = SIGKILL}); }
+
+void Crew::note_end(Worker& worker, process::ExitStatus status) {
+  worker.status = status;
   worker.ended = Clock::now();
   worker.ended_at = std::chrono::system_clock::now();
   worker.running = false;
   --running_;
-  if (!status->success() && !worker.stop_requested)
-    worker.oom = process::judge_oom(oom_before_, process::read_oom_counters());
   output_.drain(worker.placement.local_rank);
-  return true;
 }
 
 void Crew::ask(Worker& worker, int signal, TimePoint now) {

@@ -50,6 +50,8 @@ class Crew {
 
   // Collects a worker that has ended, with everything it wrote; false while it still runs.
   bool collect(Worker& worker);
+  // Counts it as killed, though nothing could end it.
+  void abandon(Worker& worker);
   // Notes for the report that it was asked to stop, if it still runs, and sends the signal to its group.
   void ask(Worker& worker, int signal, TimePoint now);
   void kill(Worker& worker);
@@ -66,6 +68,7 @@ class Crew {
 
  private:
   Placement next_placement() const;
+  void note_end(Worker& worker, process::ExitStatus status);
 
   const JobSpec& job_;
   const LogLayout& layout_;

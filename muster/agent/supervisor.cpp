@@ -110,10 +110,12 @@ class Supervisor {
   void resume();
 
   void worker_may_have_ended(Worker& worker);
+  void worker_is_gone(Worker& worker);
   void sweep_soon();
   void stop_workers(int signal, Duration grace);
   void escalate();
-  void watch_escalation();
+  void kill_worker(Worker& worker);
+  void abandon_worker(Worker& worker);
   void end_round();
   bool restart_after_failure();
 
@@ -249,11 +251,11 @@ Result<void> Supervisor::try_start_round() {
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, std::move(info));
   events_->ranks_assigned(Clock::now() - begin, restarts_);
   for (int i = 0; i < job_.workers; ++i) {
+    take_signals();
+    if (state_ != State::kStarting) break;
     MUSTER_TRY(Worker * worker, crew_->start_next(cpus_.empty() ? std::vector<int>() : cpus_[static_cast<size_t>(i)]));
     loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
     events_->worker_started(worker->placement, worker->child.pid, restarts_);
-    take_signals();
-    if (state_ != State::kStarting) break;
   }
   crew_->all_started();
   return {};
@@ -348,7 +350,10 @@ void Supervisor::resume() {
 // --- Workers end ------------------------------------------------------------------------------------------------
 
 void Supervisor::worker_may_have_ended(Worker& worker) {
-  if (!worker.running || !crew_->collect(worker)) return;
+  if (worker.running && crew_->collect(worker)) worker_is_gone(worker);
+}
+
+void Supervisor::worker_is_gone(Worker& worker) {
   loop_.unwatch(worker.child.pidfd.get());
   worker.child.pidfd.reset();
   if (!worker.status.success() && state_ != State::kStopping) stop_workers(SIGTERM, grace_after_failure(job_));
@@ -380,32 +385,36 @@ void Supervisor::stop_workers(int signal, Duration grace) {
     voice_.closing(worker.child.pid, signal);
     crew_->ask(worker, signal, now);
   }
-  watch_escalation();
+  escalate();
 }
 
-void Supervisor::watch_escalation() {
-  loop_.cancel(escalation_timer_);
-  TimePoint next = escalation_->next_step(Clock::now());
-  if (next != TimePoint::max()) escalation_timer_ = loop_.call_at(next, [this] { escalate(); });
-}
-
+// Takes the step that is due, if any, and waits for the next.
 void Supervisor::escalate() {
   if (!escalation_ || crew_->running() == 0) return;
-  Escalation::Step step = escalation_->step_at(Clock::now());
+  TimePoint now = Clock::now();
+  Escalation::Step step = escalation_->step_at(now);
   if (step != step_) {
     step_ = step;
     for (Worker& worker : crew_->workers()) {
       if (!worker.running) continue;
-      if (step == Escalation::Step::kKilled) {
-        if (grace_ > Duration(0)) voice_.killing(worker.placement.rank, worker.child.pid, stop_signal_, grace_);
-        crew_->kill(worker);
-      } else if (step == Escalation::Step::kAbandoned) {
-        voice_.unkillable(worker.placement.rank, worker.child.pid);
-      }
+      if (step == Escalation::Step::kKilled) kill_worker(worker);
+      if (step == Escalation::Step::kAbandoned) abandon_worker(worker);
     }
   }
-  if (step == Escalation::Step::kAbandoned) return end_round();
-  watch_escalation();
+  loop_.cancel(escalation_timer_);
+  TimePoint next = escalation_->next_step(now);
+  if (next != TimePoint::max()) escalation_timer_ = loop_.call_at(next, [this] { escalate(); });
+}
+
+void Supervisor::kill_worker(Worker& worker) {
+  if (grace_ > Duration(0)) voice_.killing(worker.placement.rank, worker.child.pid, stop_signal_, grace_);
+  crew_->kill(worker);
+}
+
+void Supervisor::abandon_worker(Worker& worker) {
+  voice_.unkillable(worker.placement.rank, worker.child.pid);
+  crew_->abandon(worker);
+  worker_is_gone(worker);
 }
 
 // --- A round ends -----------------------------------------------------------------------------------------------

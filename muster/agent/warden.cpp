@@ -1,5 +1,6 @@
 #include "muster/agent/warden.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -137,6 +138,12 @@ std::vector<int> signals_to_take() {
   ::_exit(code);
 }
 
+// A descriptor we open must never become a worker's stdout because ours was closed.
+void open_closed_stdio() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) < 0) return;
+}
+
 int give_up(const Error& error) {
   Log::to_stderr().error("{}", error.text());
   return kMusterFailed;
@@ -153,6 +160,7 @@ std::vector<int> forwarded_signals() {
 
 int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,
                      const std::function<void()>& after_kill) {
+  open_closed_stdio();
   // A reader that has gone is an error code for whoever writes, in both processes.
   ::signal(SIGPIPE, SIG_IGN);
   // Whoever started us may ignore SIGCHLD, and then nobody's exit status would be kept.

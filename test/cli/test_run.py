@@ -255,6 +255,13 @@ def test_shutdown_timeout_then_sigkill(start):
     assert re.findall(r"rank (\d) \(pid \d+\) still runs 1 s after SIGTERM: SIGKILL", err) == ["0", "1"]
 
 
+def test_no_grace_at_all(start):
+    job = start([*RUN, "--shutdown-timeout", "0", *trapping(":")])
+    lines_until(job.stdout, "ready", 2)
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(timeout=30) == 143
+
+
 def test_second_interrupt_is_immediate(start):
     job = start([*RUN, "--shutdown-timeout", "1000", *trapping(":")])
     lines_until(job.stdout, "ready", 2)
@@ -363,6 +370,15 @@ def test_launchers_own_error_file_gets_the_root_cause(run_muster, tmp_path):
 def test_temporary_logs_are_removed(run_muster, tmp_path):
     assert run_muster([*RUN, *shell("test -d $(dirname $TORCHELASTIC_ERROR_FILE)")], env={"TMPDIR": tmp_path}).returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_closed_standard_streams(start_muster, tmp_path):
+    """Nothing that muster opens may end up in their place."""
+    script = f"echo out; echo err >&2; ls -l /proc/self/fd > {tmp_path}/fds"
+    job = start_muster([*RUN, "--nproc-per-node", "1", *shell(script)], close_fds=True,
+                       preexec_fn=lambda: [os.close(fd) for fd in (0, 1, 2)])
+    assert job.wait(timeout=30) == 0
+    assert "socket" not in (tmp_path / "fds").read_text()
 
 
 def test_nothing_of_ours_is_inherited(run_muster):
