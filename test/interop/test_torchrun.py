@@ -7,14 +7,16 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import stat
 import subprocess
+import time
 import uuid
 
 import pytest
 
-from conftest import MARKER, ROOT, clean_env, kill_carriers, wait_gone
+from conftest import GONE_WITHIN_S, MARKER, ROOT, clean_env, kill_carriers, wait_gone
 
 pytestmark = [pytest.mark.interop, pytest.mark.multiprocess]
 WORKERS = ROOT / "test/interop/workers"
@@ -28,10 +30,16 @@ def free_port():
         return s.getsockname()[1]
 
 
+def wait_for_files(process, folder, count):
+    while len(list(folder.glob("*.json"))) < count:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.02)
+
+
 class Run:
     """One launch, in a directory of its own, and all that can be seen of it."""
 
-    def __init__(self, launcher, args, where, python, env):
+    def __init__(self, launcher, args, where, python, env, signal_when_up=None):
         dumps, self.port = where / "dumps", free_port()
         dumps.mkdir(parents=True)
         self.where = where
@@ -44,9 +52,12 @@ class Run:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
         )  # fmt: skip
         try:
+            if signal_when_up:
+                wait_for_files(process, dumps, count=2)
+                process.send_signal(signal_when_up)
             self.stdout, self.stderr = process.communicate(timeout=90)
         finally:
-            left = wait_gone(marker, 1.0)
+            left = wait_gone(marker, GONE_WITHIN_S)
             process.kill()
             kill_carriers(marker)
         assert not left, f"processes outlived the job: {left}"
@@ -208,6 +219,24 @@ def test_same_failure(muster, torch_new, tmp_path, name):
     assert theirs.code == 1, theirs.stderr
     compare(theirs, ours)
     assert report(ours) == report(theirs)
+
+
+SIGNALS = {
+    "SIGTERM": (["--nproc-per-node", 2, DUMP, "--wait"], signal.SIGTERM),
+    "SIGINT": (["--nproc-per-node", 2, DUMP, "--wait"], signal.SIGINT),
+    "one of the list": (["--nproc-per-node", 2, "--signals-to-handle", "SIGTERM,SIGUSR1", DUMP, "--wait"], signal.SIGUSR1),
+    "deaf workers": (["--nproc-per-node", 2, "--shutdown-timeout", 1, DUMP, "--deaf"], signal.SIGTERM),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIGNALS)
+def test_same_end_by_a_signal(muster, torch_new, tmp_path, name):
+    args, signum = SIGNALS[name]
+    theirs = Run(module_of(torch_new, "run"), args, tmp_path / "theirs", torch_new, {}, signum)
+    ours = Run([muster, "torchrun"], args, tmp_path / "ours", torch_new, {}, signum)
+    assert theirs.code == 1, theirs.stderr
+    compare(theirs, ours)
 
 
 USAGE = [

@@ -19,6 +19,18 @@ os.write(1, f"an error in out {rank}\n".encode())
 os.write(2, f"err {rank}\n".encode())
 
 
+def got(signum, frame):
+    os.write(1, f"rank {rank} got {signal.Signals(signum).name}\n".encode())
+    sys.exit(0)
+
+
+if "--wait" in sys.argv:
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(signum, got)
+if "--deaf" in sys.argv:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def dump_file(of_rank):
     return f"{os.environ['DUMP_DIR']}/{of_rank}.{restart}.json"
 
@@ -54,3 +66,5 @@ for argument in sys.argv[1:]:
         fails(*value.split(":"))
     if name == "--fail-first" and restart == 0:
         fails(*value.split(":"))
+    while name in ("--wait", "--deaf"):
+        signal.pause()

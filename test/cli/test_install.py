@@ -1,0 +1,40 @@
+"""make install puts everything where a distribution expects it."""
+
+import os
+import subprocess
+
+import pytest
+
+from conftest import ROOT, clean_env
+
+pytestmark = pytest.mark.cli
+
+
+@pytest.fixture
+def installed(muster, tmp_path):
+    if muster != str(ROOT / "build/release/bin/muster"):
+        pytest.skip("make install installs the release build, and another program is under test")
+    command = ["make", "-s", "-C", str(ROOT), "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", "TORCHRUN=1"]
+    subprocess.run(command, check=True, env=clean_env(), stdout=subprocess.DEVNULL)
+    return tmp_path / "usr"
+
+
+def test_what_is_installed(installed):
+    files = sorted(str(p.relative_to(installed)) for p in installed.rglob("*") if not p.is_dir())
+    assert files == [
+        "bin/muster",
+        "bin/torchrun",
+        "share/bash-completion/completions/muster",
+        "share/fish/vendor_completions.d/muster.fish",
+        "share/man/man1/muster.1",
+        "share/zsh/site-functions/_muster",
+    ]
+    assert os.readlink(installed / "bin/torchrun") == "muster"
+    assert not [p for p in installed.rglob("*") if p.is_file() and p.stat().st_size == 0]
+
+
+def test_the_symlink_is_torchrun(installed, run_muster):
+    # torchrun ends with 1 whatever the worker's code was; muster run with that code.
+    for program, code in ((["torchrun"], 1), (["muster", "run"], 7)):
+        done = run_muster([*program[1:], "--no-python", "sh", "-c", "exit 7"], program=str(installed / "bin" / program[0]))
+        assert done.returncode == code, done.stderr
