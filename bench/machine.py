@@ -45,7 +45,7 @@ def torch_python() -> Program:
     found = sorted(venv.glob("lib/python3*/site-packages/torch-*.dist-info"))
     if not python.exists() or not found:
         return Program("torch", str(python), absent=f"no torch in {venv} (make setup)")
-    return Program("torch", str(python), found[-1].name.split("-")[1].split("+")[0])
+    return Program("torch", str(python), re.match(r"torch-([0-9.]*[0-9])", found[-1].name).group(1))
 
 
 def torchrun() -> Program:
