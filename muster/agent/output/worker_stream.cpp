@@ -13,8 +13,8 @@
 namespace muster::agent {
 namespace {
 
-constexpr size_t kDefaultPipe = 64 << 10;
-constexpr int kLargePipe = 256 << 10;    // of a stream that filled the default one
+constexpr size_t kBusyRead = 32 << 10;   // half a default pipe: one written in large pieces never fills it to the brim
+constexpr int kLargePipe = 256 << 10;    // of a stream that brought that much at once
 constexpr size_t kDrainLimit = 2 << 20;  // more than a pipe or pty holds: somebody is still writing
 constexpr Duration kPromptPause = std::chrono::milliseconds(50);
 
@@ -87,7 +87,7 @@ std::optional<size_t> WorkerStream::read_once() {
   }
   if (n == 0) return std::nullopt;
   auto size = static_cast<size_t>(n);
-  if (size >= kDefaultPipe && !std::exchange(enlarged_, true)) ::fcntl(source_.get(), F_SETPIPE_SZ, kLargePipe);
+  if (size >= kBusyRead && !std::exchange(enlarged_, true)) ::fcntl(source_.get(), F_SETPIPE_SZ, kLargePipe);
   take({context_.buffer.get(), size});
   return size;
 }
