@@ -11,4 +11,9 @@ RestartDecision decide_restart(int restarts_so_far, int max_restarts, bool stopp
   return {true, fmt::format("restart {} of {}", restarts_so_far + 1, max_restarts)};
 }
 
+Ending ending_of(bool anyone_failed, bool signalled, bool failed_first, bool restarts_left) {
+  if (!signalled) return anyone_failed ? Ending::kFailed : Ending::kSucceeded;
+  return failed_first && !restarts_left ? Ending::kFailed : Ending::kSignalled;
+}
+
 }  // namespace muster::agent

@@ -1,16 +1,14 @@
 #include "muster/agent/supervisor.h"
 
-#include <fcntl.h>
 #include <sys/random.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <memory>
 
+#include "muster/agent/conclusion.h"
 #include "muster/agent/console.h"
 #include "muster/agent/crew.h"
-#include "muster/agent/error_file.h"
 #include "muster/agent/events.h"
 #include "muster/agent/file_timers.h"
 #include "muster/agent/log_layout.h"
@@ -21,15 +19,13 @@
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
+#include "muster/agent/worker_cpus.h"
 #include "muster/net/address.h"
-#include "muster/process/gpus.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
 namespace {
 
-constexpr int kMusterFailed = 125;
-constexpr int kTorchrunFailed = 1;
 // For what a worker left running, while others still run: those that end at the same moment are swept together.
 constexpr auto kSweepDelay = std::chrono::milliseconds(20);
 constexpr auto kSweepTime = std::chrono::milliseconds(500);
@@ -47,37 +43,6 @@ std::string random_job_id() {
   return fmt::format("{:016x}", bits);
 }
 
-Result<void> write_whole_file(const std::string& path, const std::string& text) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return system_error(errno, fmt::format("cannot write {}", path));
-  return write_all(fd.get(), text.data(), text.size());
-}
-
-bool wants_colour(const JobSpec& job) {
-  const std::string* no_colour = find_variable(job.environment, "NO_COLOR");
-  return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
-}
-
-}  // namespace
-
-Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job) {
-  if (!job.binding) return std::vector<std::vector<int>>();
-  process::GpuCount gpus = process::count_gpus([&](const std::string& name) -> std::optional<std::string> {
-    const std::string* value = find_variable(job.environment, name);
-    return value != nullptr ? std::optional(*value) : std::nullopt;
-  });
-  process::BindingRequest request{
-      .binding = *job.binding, .workers = job.workers, .gpu_pci_ids = {}, .topology_xml = {}};
-  auto workers = static_cast<size_t>(job.workers);
-  if (gpus.ids.size() >= workers) {
-    gpus.ids.resize(workers);
-    request.gpu_pci_ids = process::gpu_pci_ids(gpus.ids);
-  }
-  return process::bind_workers(request);
-}
-
-namespace {
-
 class Supervisor {
  public:
   Supervisor(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch)
@@ -85,8 +50,9 @@ class Supervisor {
         scratch_(scratch),
         warden_pid_(warden_pid),
         warden_pidfd_(warden_pidfd),
-        torchrun_(job.flavor != Flavor::kMuster),
-        console_(loop_, {.colour = wants_colour(job), .torchrun_style = torchrun_, .threshold = job.log_threshold}),
+        console_(loop_, {.colour = wants_colour(job),
+                         .torchrun_style = job.flavor != Flavor::kMuster,
+                         .threshold = job.log_threshold}),
         voice_(console_, job.flavor) {}
 
   int run();
@@ -121,16 +87,7 @@ class Supervisor {
 
   void drain();
   int conclude();
-  int conclude_success();
-  int conclude_failure();
-  int conclude_signalled();
-  int conclude_failed_start();
-  Report make_report(std::string kind, int exit_code);
-  void publish(const Report& report);
-  void write_report_file(const Report& report);
-  void copy_error_file(const WorkerOutcome& root);
-  void record_end(bool job_failed);
-  void say(std::string_view text) { console_.write(Stream::kStderr, text); }
+  int conclude_now();
   void wait_for_console();
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
@@ -138,7 +95,6 @@ class Supervisor {
   ScratchNote& scratch_;
   int warden_pid_;
   int warden_pidfd_;
-  bool torchrun_;
   net::EventLoop loop_;
   Console console_;
   Voice voice_;
@@ -183,7 +139,7 @@ Result<void> Supervisor::prepare() {
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   MUSTER_TRY(events_, Events::open(job_, console_));
   MUSTER_TRY(layout_, LogLayout::create(job_));
-  if (!torchrun_) scratch_.set(layout_->temporary_tree());  // torchrun leaves its tree behind, empty or not
+  scratch_.set(layout_->temporary_tree());
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
   return start_file_timers();
 }
@@ -207,7 +163,7 @@ void Supervisor::timer_expired(const TimerRequest& timer) {
 int Supervisor::run() {
   if (auto prepared = prepare(); !prepared) {
     start_error_ = prepared.error();
-    int code = conclude_failed_start();
+    int code = conclude_now();
     console_.flush(Deadline::in(kFlushTime));
     return code;
   }
@@ -453,113 +409,25 @@ void Supervisor::drain() {
 
 int Supervisor::conclude() {
   wait_for_console();
-  int code = 0;
-  if (start_error_) {
-    code = conclude_failed_start();
-  } else if (crew_->anyone_failed() && (!stopping_by_signal() || (failed_first_ && restarts_ >= job_.max_restarts))) {
-    code = conclude_failure();
-  } else if (stopping_by_signal()) {
-    code = conclude_signalled();
-  } else {
-    code = conclude_success();
-  }
+  int code = conclude_now();
   wait_for_console();
   return code;
 }
 
-int Supervisor::conclude_success() {
-  record_end(false);
-  layout_->remove_if_temporary(false);
-  return 0;
-}
-
-int Supervisor::conclude_failure() {
-  const WorkerOutcome& root = outcomes_[verdict_.root];
-  Report report = make_report("worker-failed", torchrun_ ? kTorchrunFailed : job_exit_code(root));
-  record_end(true);
-  copy_error_file(root);
-  layout_->remove_if_temporary(true);
-  publish(report);
-  return report.exit_code;
-}
-
-int Supervisor::conclude_signalled() {
-  if (outcomes_.empty()) outcomes_ = crew_->outcomes(console_.log());
-  verdict_ = judge(outcomes_);
-  int signal = stop_signals_.front();
-  Report report = make_report("signalled", torchrun_ ? kTorchrunFailed : 128 + signal);
-  report.signal = signal;
-  events_->agent_ended(fmt::format("received {}", process::signal_name(signal)), restarts_);
-  layout_->remove_if_temporary(true);
-  if (torchrun_) voice_.ended_by_signal(signal, warden_pid_);
-  publish(report);
-  return report.exit_code;
-}
-
-// Nothing was started, or not everything could be.
-int Supervisor::conclude_failed_start() {
-  int code = torchrun_ ? kTorchrunFailed : exit_code(*start_error_);
-  // "Nothing was started" would be wrong later on.
-  if (!torchrun_ && start_error_->kind == ErrorKind::kUsage && round_ > 0) code = kMusterFailed;
-  if (events_) events_->agent_ended(start_error_->text(), restarts_);
-  if (layout_) layout_->remove_if_temporary(false);
-  console_.log().error("{}", start_error_->text());
-  Report report = make_report("muster-failed", code);
-  report.message = start_error_->text();
-  write_report_file(report);
-  return code;
-}
-
-Report Supervisor::make_report(std::string kind, int exit_code) {
-  Report report;
-  report.kind = std::move(kind);
-  report.entrypoint = job_.command.entrypoint;
-  report.command = worker_argv(job_.command, outcomes_.empty() ? 0 : outcomes_[verdict_.root].local_rank);
-  report.run_id = job_.run_id;
-  report.round = round_;
-  report.restarts = restarts_;
-  report.max_restarts = job_.max_restarts;
-  report.workers = outcomes_;
-  report.verdict = verdict_;
-  report.exit_code = exit_code;
-  return report;
-}
-
-// To the file first: the console comes last.
-void Supervisor::publish(const Report& report) {
-  write_report_file(report);
-  if (!torchrun_) {
-    say(render(report, wants_colour(job_)));
-  } else if (report.kind == "worker-failed") {
-    say(render_torchrun(report));
+int Supervisor::conclude_now() {
+  Conclusion conclusion(job_, console_, events_ ? &*events_ : nullptr, layout_ ? &*layout_ : nullptr,
+                        {.round = round_, .restarts = restarts_});
+  if (start_error_) return conclusion.not_started(*start_error_);
+  bool restarts_left = restarts_ < job_.max_restarts;
+  switch (ending_of(crew_->anyone_failed(), stopping_by_signal(), failed_first_, restarts_left)) {
+    case Ending::kSucceeded:
+      return conclusion.succeeded(crew_->workers());
+    case Ending::kFailed:
+      return conclusion.failed(crew_->workers(), std::move(outcomes_), std::move(verdict_));
+    case Ending::kSignalled:
+      break;
   }
-}
-
-void Supervisor::write_report_file(const Report& report) {
-  if (job_.report_file.empty()) return;
-  if (auto written = write_whole_file(job_.report_file, to_json(report)); !written)
-    console_.log().error("the report is lost: {}", written.error().text());
-}
-
-// Whoever started us through torch's own means reads our error file as we read our workers'.
-void Supervisor::copy_error_file(const WorkerOutcome& root) {
-  const std::string* target = find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
-  if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
-  auto text = read_file(root.error_file_path);
-  auto copy = text ? error_file_with_code(*text, root.status.popen_code()) : Result<std::string>(text.error());
-  auto written = copy ? write_whole_file(*target, *copy) : Result<void>(copy.error());
-  if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());
-}
-
-void Supervisor::record_end(bool job_failed) {
-  for (const Worker& worker : crew_->workers()) {
-    std::string raw_error;
-    std::string path = layout_->error_file(round_, worker.placement.local_rank);
-    if (job_failed && !worker.status.success() && !path.empty())
-      if (auto text = read_file(path)) raw_error = *std::move(text);
-    events_->worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, restarts_, job_failed);
-  }
-  events_->agent_ended("", restarts_);
+  return conclusion.signalled(stop_signals_.front(), warden_pid_, crew_->outcomes(console_.log()));
 }
 
 // A slow reader may take its time, unless a signal has asked us to end; a further signal ends the wait.

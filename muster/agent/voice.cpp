@@ -61,12 +61,4 @@ void Voice::left_behind(size_t count) {
   if (count > 0) console_.log().error("{} processes of the job could not be ended", count);
 }
 
-void Voice::ended_by_signal(int signal, int launcher_pid) {
-  if (!torchrun_) return;  // the report says it
-  console_.write(
-      Stream::kStderr,
-      fmt::format("torch.distributed.elastic.multiprocessing.api.SignalException: Process {} got signal: {}\n",
-                  launcher_pid, signal));
-}
-
 }  // namespace muster::agent

@@ -26,7 +26,6 @@ class Voice {
   void restarting(const std::string& decision, const WorkerOutcome& root);
   // Processes that nothing could end.
   void left_behind(size_t count);
-  void ended_by_signal(int signal, int launcher_pid);
 
  private:
   Console& console_;

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "muster/agent/supervisor.h"
+#include "muster/agent/worker_cpus.h"
 #include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/net/address.h"

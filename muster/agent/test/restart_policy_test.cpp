@@ -23,5 +23,17 @@ TEST(DecideRestart, NeverAgainstASignal) {
   EXPECT_EQ(decide_restart(0, 2, true).reason, "a signal asked the job to end");
 }
 
+TEST(EndingOf, WithoutASignalTheWorkersDecide) {
+  EXPECT_EQ(ending_of(false, false, false, true), Ending::kSucceeded);
+  EXPECT_EQ(ending_of(true, false, false, false), Ending::kFailed);
+}
+
+TEST(EndingOf, ASignalCountsUnlessTheJobHadFailedForGoodBefore) {
+  EXPECT_EQ(ending_of(false, true, false, true), Ending::kSignalled) << "they all obeyed and exited with 0";
+  EXPECT_EQ(ending_of(true, true, false, false), Ending::kSignalled) << "they died of it";
+  EXPECT_EQ(ending_of(true, true, true, true), Ending::kSignalled) << "it kept us from restarting";
+  EXPECT_EQ(ending_of(true, true, true, false), Ending::kFailed);
+}
+
 }  // namespace
 }  // namespace muster::agent

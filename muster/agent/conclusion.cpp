@@ -1,0 +1,135 @@
+#include "muster/agent/conclusion.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "muster/agent/error_file.h"
+#include "muster/process/signals.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kMusterFailed = 125;
+constexpr int kTorchrunFailed = 1;
+constexpr int kSignalBase = 128;
+
+Result<void> write_whole_file(const std::string& path, const std::string& text) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return system_error(errno, fmt::format("cannot write {}", path));
+  return write_all(fd.get(), text.data(), text.size());
+}
+
+}  // namespace
+
+bool wants_colour(const JobSpec& job) {
+  const std::string* no_colour = find_variable(job.environment, "NO_COLOR");
+  return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
+}
+
+Conclusion::Conclusion(const JobSpec& job, Console& console, Events* events, const LogLayout* layout, Count count)
+    : job_(job),
+      console_(console),
+      events_(events),
+      layout_(layout),
+      count_(count),
+      torchrun_(job.flavor != Flavor::kMuster) {}
+
+int Conclusion::succeeded(const std::vector<Worker>& workers) {
+  record_ends(workers, false);
+  layout_->remove_if_temporary(false);
+  return 0;
+}
+
+int Conclusion::failed(const std::vector<Worker>& workers, std::vector<WorkerOutcome> outcomes, Verdict verdict) {
+  const WorkerOutcome& root = outcomes[verdict.root];
+  int code = torchrun_ ? kTorchrunFailed : job_exit_code(root);
+  record_ends(workers, true);
+  copy_error_file(root);
+  layout_->remove_if_temporary(true);
+  publish(make_report("worker-failed", code, std::move(outcomes), std::move(verdict)));
+  return code;
+}
+
+int Conclusion::signalled(int signal, int launcher_pid, std::vector<WorkerOutcome> outcomes) {
+  int code = torchrun_ ? kTorchrunFailed : kSignalBase + signal;
+  events_->agent_ended(fmt::format("received {}", process::signal_name(signal)), count_.restarts);
+  layout_->remove_if_temporary(true);
+  Verdict verdict = judge(outcomes);
+  Report report = make_report("signalled", code, std::move(outcomes), std::move(verdict));
+  report.signal = signal;
+  publish(report);
+  if (torchrun_) {
+    constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.api.SignalException";
+    console_.write(Stream::kStderr, fmt::format("{}: Process {} got signal: {}\n", kException, launcher_pid, signal));
+  }
+  return code;
+}
+
+int Conclusion::not_started(const Error& error) {
+  int code = torchrun_ ? kTorchrunFailed : exit_code(error);
+  // The code of a usage error says that nothing was started, which would be wrong later on.
+  if (!torchrun_ && error.kind == ErrorKind::kUsage && count_.round > 0) code = kMusterFailed;
+  if (events_ != nullptr) events_->agent_ended(error.text(), count_.restarts);
+  if (layout_ != nullptr) layout_->remove_if_temporary(false);
+  Report report = make_report("muster-failed", code, {}, {});
+  report.message = error.text();
+  write_report_file(report);
+  console_.log().error("{}", error.text());
+  return code;
+}
+
+Report Conclusion::make_report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
+                               Verdict verdict) const {
+  Report report;
+  report.kind = std::move(kind);
+  report.entrypoint = job_.command.entrypoint;
+  report.command = worker_argv(job_.command, outcomes.empty() ? 0 : outcomes[verdict.root].local_rank);
+  report.run_id = job_.run_id;
+  report.round = count_.round;
+  report.restarts = count_.restarts;
+  report.max_restarts = job_.max_restarts;
+  report.workers = std::move(outcomes);
+  report.verdict = std::move(verdict);
+  report.exit_code = exit_code;
+  return report;
+}
+
+void Conclusion::publish(const Report& report) {
+  write_report_file(report);
+  if (!torchrun_) {
+    console_.write(Stream::kStderr, render(report, wants_colour(job_)));
+  } else if (report.kind == "worker-failed") {
+    console_.write(Stream::kStderr, render_torchrun(report));
+  }
+}
+
+void Conclusion::write_report_file(const Report& report) {
+  if (job_.report_file.empty()) return;
+  if (auto written = write_whole_file(job_.report_file, to_json(report)); !written)
+    console_.log().error("the report is lost: {}", written.error().text());
+}
+
+// Whoever started us as torch starts a worker reads our error file as we read our workers'.
+void Conclusion::copy_error_file(const WorkerOutcome& root) {
+  const std::string* target = find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
+  if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
+  auto text = read_file(root.error_file_path);
+  auto copy = text ? error_file_with_code(*text, root.status.popen_code()) : Result<std::string>(text.error());
+  auto written = copy ? write_whole_file(*target, *copy) : Result<void>(copy.error());
+  if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());
+}
+
+void Conclusion::record_ends(const std::vector<Worker>& workers, bool job_failed) {
+  for (const Worker& worker : workers) {
+    std::string raw_error;
+    std::string path = layout_->error_file(count_.round, worker.placement.local_rank);
+    if (job_failed && !worker.status.success() && !path.empty())
+      if (auto text = read_file(path)) raw_error = *std::move(text);
+    events_->worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, count_.restarts, job_failed);
+  }
+  events_->agent_ended("", count_.restarts);
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/agent/console.h"
+#include "muster/agent/crew.h"
+#include "muster/agent/events.h"
+#include "muster/agent/job.h"
+#include "muster/agent/log_layout.h"
+#include "muster/agent/report.h"
+
+namespace muster::agent {
+
+// All that is left to be said, written and removed when the job is over: one call, which returns the exit code. The
+// report is the last thing on stderr.
+class Conclusion {
+ public:
+  struct Count {
+    int round;
+    int restarts;
+  };
+  // `events` and `layout` are null when the job ended before there were any.
+  Conclusion(const JobSpec& job, Console& console, Events* events, const LogLayout* layout, Count count);
+
+  int succeeded(const std::vector<Worker>& workers);
+  int failed(const std::vector<Worker>& workers, std::vector<WorkerOutcome> outcomes, Verdict verdict);
+  int signalled(int signal, int launcher_pid, std::vector<WorkerOutcome> outcomes);
+  // Nothing was started, or not everything could be.
+  int not_started(const Error& error);
+
+ private:
+  Report make_report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const;
+  void publish(const Report& report);
+  void write_report_file(const Report& report);
+  void copy_error_file(const WorkerOutcome& root);
+  void record_ends(const std::vector<Worker>& workers, bool job_failed);
+
+  const JobSpec& job_;
+  Console& console_;
+  Events* events_;
+  const LogLayout* layout_;
+  Count count_;
+  bool torchrun_;
+};
+
+// Whether stderr is a terminal and nobody minds colours.
+bool wants_colour(const JobSpec& job);
+
+}  // namespace muster::agent
