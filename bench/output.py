@@ -11,7 +11,7 @@ from lib import Contest, Failed, Goal, Metric, Subject
 from machine import compiled, muster, torchrun, wait
 
 WORKERS = 8
-LINES = 200_000  # a worker
+LINES = 100_000  # a worker
 
 
 def contests() -> list[Contest]:
@@ -28,11 +28,13 @@ def contests() -> list[Contest]:
             f"forward {WORKERS} × {LINES} labelled lines",
             [Subject("muster run", lambda: lines_a_second([*run, *writer]), ours.absent), peer, cat],
             [rate],
+            rounds=7,
         ),
         Contest(
             "the same, with log files",
             [Subject("muster run -t 3", lambda: logged([*run, "-t", "3"], writer), ours.absent), peer, cat],
             [rate],
+            rounds=7,
         ),
     ]
 
