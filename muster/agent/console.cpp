@@ -1,6 +1,7 @@
 #include "muster/agent/console.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -77,12 +78,22 @@ void Console::set_live_line(std::string text) {
 
 bool Console::has_room(Stream stream) const { return sink(stream).has_room(); }
 
-void Console::on_room(std::function<void()> callback) {
+void Console::on_room(const std::function<void()>& callback) {
   for (auto& sink : sinks_) sink->on_room = callback;
 }
 
 void Console::flush(Deadline deadline) {
-  for (auto& sink : sinks_) sink->flush(deadline);
+  while (true) {
+    pollfd writable[2];
+    nfds_t count = 0;
+    for (auto& sink : sinks_) {
+      sink->flush_some();
+      // Both at once: a stuck stdout must not keep what we have to say on stderr.
+      if (!sink->idle()) writable[count++] = {sink->write_fd(), POLLOUT, 0};
+    }
+    if (count == 0 || deadline.passed()) return;
+    ::poll(writable, count, deadline.poll_timeout());
+  }
 }
 
 bool Console::broken(Stream stream) const { return sink(stream).broken(); }

@@ -48,7 +48,7 @@ class Console {
 
   // False: better leave bytes where they are until on_room() is called, within ConsoleSink::kPatience.
   bool has_room(Stream stream) const;
-  void on_room(std::function<void()> callback);
+  void on_room(const std::function<void()>& callback);
 
   // Everything muster itself says.
   Log& log() { return log_; }

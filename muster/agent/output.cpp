@@ -50,11 +50,13 @@ struct Output::Impl {
   Result<void> open_filters(int round);
   Result<int> null_fd();
   bool has_stdin(const Placement& placement) const;
+  // torchrun's logs grow without limit.
+  uint64_t log_cap() const { return job.flavor == Flavor::kMuster ? job.output.cap : 0; }
 };
 
 WorkerStream::Options Output::Impl::stream_options(const RoundInfo& round, const Placement& placement, Stream stream,
                                                    const StreamPlan& plan, const void* writer) const {
-  WorkerStream::Options options{plan, stream, {}, {}, {}, job.output.cap, false, false, writer};
+  WorkerStream::Options options{plan, stream, {}, {}, {}, log_cap(), false, false, writer};
   options.name = fmt::format("rank {} {}", placement.rank, stream == Stream::kStdout ? "stdout" : "stderr");
   if (plan.labelled) options.label = worker_label(job, placement, hostname);
   if (plan.file) options.log_path = layout.stream_file(round.round, placement.local_rank, stream);
@@ -118,8 +120,10 @@ Result<void> Output::Impl::open_filters(int round) {
   for (Stream stream : kStreams) {
     const auto& filters = stream == Stream::kStdout ? job.output.stdout_filters : job.output.stderr_filters;
     if (filters.empty()) continue;
-    MUSTER_TRY(CappedFile file, CappedFile::create(layout.filtered_file(round, stream), job.output.cap));
-    context.filtered[static_cast<int>(stream)] = std::make_shared<FilteredLog>(FilteredLog{std::move(file), filters});
+    std::string path = layout.filtered_file(round, stream);
+    MUSTER_TRY(CappedFile file, CappedFile::create(path, log_cap()));
+    context.filtered[static_cast<int>(stream)] =
+        std::make_shared<FilteredLog>(FilteredLog{path, std::move(file), filters});
   }
   return {};
 }

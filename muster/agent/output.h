@@ -30,8 +30,9 @@ struct WorkerStdio {
 };
 
 // Moves what the workers write to log files and console, line by line. A stream is pumped from its pipe (or pty, where
-// our own stream is a terminal) into its spool: the log file, or an unlinked temporary file made when the console
-// first falls behind. The console follows the spool at its own pace, so a slow reader delays no worker.
+// our own stream is a terminal) raw into its log file, if it has one, and as labelled lines to the console, which
+// spools what its reader does not take: a slow reader delays no worker. The spool is the console's and not the log
+// files themselves, because only one file for all keeps the order in which lines of different ranks arrived.
 class Output {
  public:
   Output(net::EventLoop& loop, Console& console, const JobSpec& job, const LogLayout& layout);
@@ -47,7 +48,7 @@ class Output {
   // Path of its log file of that stream; empty if there is none.
   std::string log_file(int local_rank, Stream stream) const;
 
-  // Everything spooled has been handed to the console.
+  // Everything has been read by whoever reads the console.
   bool caught_up() const;
   void on_caught_up(std::function<void()> callback);
   // Lines dropped so far because a spool was full, by cap or by disk.

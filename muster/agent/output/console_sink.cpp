@@ -322,13 +322,9 @@ void ConsoleSink::pace() {
   });
 }
 
-void ConsoleSink::flush(Deadline deadline) {
+void ConsoleSink::flush_some() {
   pass_on();
-  while (!idle() && !deadline.passed()) {
-    pollfd writable{fd_, POLLOUT, 0};
-    ::poll(&writable, 1, deadline.poll_timeout());
-    catch_up();
-  }
+  catch_up();
 }
 
 }  // namespace muster::agent

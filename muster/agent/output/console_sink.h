@@ -50,8 +50,9 @@ class ConsoleSink {
   std::function<void()> on_idle;
   std::function<void(int error)> on_lost;  // a file on a full disk: called at the first line that is lost
 
-  // Blocks until all is written, the reader has gone or the deadline passed.
-  void flush(Deadline deadline);
+  // Writes what the descriptor takes now; for when the loop does not run. write_fd() is what to poll then.
+  void flush_some();
+  int write_fd() const { return fd_; }
 
  private:
   enum class Access {

@@ -108,13 +108,18 @@ void WorkerStream::show(std::string_view bytes) {
   std::string& out = console.begin(options_.stream, options_.writer);
   size_t before = out.size();
   splitter_.feed(bytes, out);
-  if (options_.plan.filtered) {
-    context_.filtered[static_cast<int>(options_.stream)]->take(std::string_view(out).substr(before),
-                                                               context_.loop.now());
-  }
+  if (options_.plan.filtered) filter(std::string_view(out).substr(before));
   console.commit(options_.stream);
   if (options_.shows_progress) show_progress();
   if (options_.prompts) wait_for_prompt();
+}
+
+void WorkerStream::filter(std::string_view lines) {
+  FilteredLog& log = *context_.filtered[static_cast<int>(options_.stream)];
+  log.take(lines, context_.loop.now());
+  if (log.file.dropping() && !std::exchange(log.dropping_said, true)) {
+    context_.console.log().warn("lines are being dropped: {} is full ({})", log.path, log.file.reason());
+  }
 }
 
 void WorkerStream::show_progress() {
@@ -173,10 +178,7 @@ void WorkerStream::end() {
     std::string& out = console.begin(options_.stream, options_.writer);
     size_t before = out.size();
     splitter_.finish(out);
-    if (options_.plan.filtered) {
-      context_.filtered[static_cast<int>(options_.stream)]->take(std::string_view(out).substr(before),
-                                                                 context_.loop.now());
-    }
+    if (options_.plan.filtered) filter(std::string_view(out).substr(before));
     console.commit(options_.stream);
     show_progress();
   }

@@ -17,8 +17,10 @@ namespace muster::agent {
 
 // Lines of all tee'd ranks that contain one of the filters: filtered_stdout.log, filtered_stderr.log.
 struct FilteredLog {
+  std::string path;
   CappedFile file;
   std::vector<std::string> filters;
+  bool dropping_said = false;
 
   // Whole, labelled lines.
   void take(std::string_view lines, TimePoint now);
@@ -81,6 +83,7 @@ class WorkerStream {
   void show_progress();
   void wait_for_prompt();
   void show_prompt();
+  void filter(std::string_view lines);
   void say_dropped();
   void end();
 

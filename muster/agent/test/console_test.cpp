@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "muster/agent/output/console_sink.h"
 #include "muster/agent/test/output_harness.h"
@@ -180,6 +181,38 @@ TEST(Console, ASocketIsNeverBlockedOn) {
     return console.idle() && got >= 8 * block.size();
   }));
   EXPECT_EQ(got, 8 * block.size());
+}
+
+// Where our pipe cannot be opened anew (somebody else's, as after su) writes are small and only made when there is
+// room.
+TEST(Console, APipeThatCannotBeReopenedIsNeverBlockedOn) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give it up";
+  Pipe out = make_pipe(), err = make_pipe();
+  pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  constexpr size_t kSize = 1 << 20;
+  if (child == 0) {
+    if (::setresuid(65534, 65534, 65534) != 0) ::_exit(2);
+    net::EventLoop loop;
+    Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+    std::string block(kSize, 'x');
+    block.back() = '\n';
+    put(console, Stream::kStdout, &loop, block);  // nobody reads yet: would block for ever
+    console.write(Stream::kStderr, "not blocked\n");
+    console.flush(Deadline::in(kSoon));
+    ::_exit(console.idle() ? 0 : 1);
+  }
+  out.write.reset();
+  err.write.reset();
+  char said[12];
+  ASSERT_EQ(::read(err.read.get(), said, sizeof said), 12);
+  size_t got = 0;
+  char buffer[4096];
+  for (ssize_t n; (n = ::read(out.read.get(), buffer, sizeof buffer)) > 0;) got += static_cast<size_t>(n);
+  EXPECT_EQ(got, kSize);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(Console, AFullDiskUnderStdoutIsSaidOnStderr) {
