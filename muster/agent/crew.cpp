@@ -53,7 +53,11 @@ Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   return &workers_.back();
 }
 
-void Crew::all_started() { oom_before_ = process::read_oom_counters(); }
+void Crew::read_memory_counters() {
+  oom_before_ = std::move(oom_latest_);
+  oom_latest_ = process::read_oom_counters();
+  if (!oom_before_) oom_before_ = oom_latest_;
+}
 
 bool Crew::anyone_failed() const {
   return std::any_of(workers_.begin(), workers_.end(),
@@ -77,8 +81,8 @@ bool Crew::collect(Worker& worker) {
   auto status = process::try_reap(worker.child);
   if (!status) return false;
   note_end(worker, *status);
-  if (!status->success() && !worker.stop_requested)
-    worker.oom = process::judge_oom(oom_before_, process::read_oom_counters());
+  if (!status->success() && !worker.stop_requested && oom_before_)
+    worker.oom = process::judge_oom(*oom_before_, process::read_oom_counters());
   return true;
 }
 

@@ -36,8 +36,9 @@ class Crew {
 
   // Starts the worker with the next local rank. `cpus` empty: not bound.
   Result<Worker*> start_next(const std::vector<int>& cpus);
-  // After the last one: what the machine's counters were before a worker could have been killed for memory.
-  void all_started();
+  // Reads the machine's counters of memory kills. A worker's end is compared with the last reading but one, so call it
+  // when all are started and then now and then: a kill of hours ago explains nothing.
+  void read_memory_counters();
 
   std::vector<Worker>& workers() { return workers_; }
   const RoundInfo& round() const { return round_; }
@@ -76,7 +77,7 @@ class Crew {
   RoundInfo round_;
   std::vector<Worker> workers_;
   int running_ = 0;
-  process::OomCounters oom_before_;
+  std::optional<process::OomCounters> oom_before_, oom_latest_;
 };
 
 }  // namespace muster::agent

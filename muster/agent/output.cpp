@@ -169,6 +169,11 @@ void Output::child_started(int local_rank) {
   worker.stdin_end.reset();
 }
 
+void Output::catch_up() {
+  for (auto& [local_rank, worker] : impl_->workers)
+    if (auto& stream = worker.streams[static_cast<int>(Stream::kStderr)]) stream->catch_up();
+}
+
 void Output::drain(int local_rank) {
   auto found = impl_->workers.find(local_rank);
   if (found == impl_->workers.end()) return;

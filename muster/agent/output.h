@@ -42,6 +42,9 @@ class Output {
   Result<WorkerStdio> open(const RoundInfo& round, const Placement& placement);
   void child_started(int local_rank);
 
+  // Reads what the workers have written to stderr by now, even if the console is behind: what comes later was written
+  // after what the caller is about to do.
+  void catch_up();
   // The worker is gone: reads what its pipes still hold and stops reading, even if somebody kept them open.
   void drain(int local_rank);
   StderrDigest digest(int local_rank) const;

@@ -33,6 +33,8 @@ constexpr auto kEndAllTime = std::chrono::seconds(10);
 // Between SIGTSTP, which a worker may handle, and SIGSTOP, which it cannot (and without which a session of its own
 // would not stop at all).
 constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
+// How often the counters of memory kills are read.
+constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 // For the reader of a console that belongs to a job that has been asked to end, or has not begun.
 constexpr auto kFlushTime = std::chrono::seconds(5);
 
@@ -78,6 +80,7 @@ class Supervisor {
   void worker_may_have_ended(Worker& worker);
   void worker_is_gone(Worker& worker);
   void sweep_soon();
+  void watch_memory();
   void stop_workers(int signal, Duration grace);
   void escalate();
   void kill_worker(Worker& worker);
@@ -123,6 +126,7 @@ class Supervisor {
   net::EventLoop::TimerId escalation_timer_ = 0;
   net::EventLoop::TimerId sweep_timer_ = 0;
   net::EventLoop::TimerId suspend_timer_ = 0;
+  net::EventLoop::TimerId memory_timer_ = 0;
 
   std::vector<WorkerOutcome> outcomes_;
   Verdict verdict_;
@@ -213,7 +217,7 @@ Result<void> Supervisor::try_start_round() {
     loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
     events_->worker_started(worker->placement, worker->child.pid, restarts_);
   }
-  crew_->all_started();
+  watch_memory();
   return {};
 }
 
@@ -325,9 +329,15 @@ void Supervisor::sweep_soon() {
   });
 }
 
+void Supervisor::watch_memory() {
+  crew_->read_memory_counters();
+  memory_timer_ = loop_.call_after(kMemoryPeriod, [this] { watch_memory(); });
+}
+
 void Supervisor::stop_workers(int signal, Duration grace) {
   state_ = State::kStopping;
   if (!crew_ || crew_->running() == 0) return;
+  output_->catch_up();  // an error told before the stop is not the stop's doing
   TimePoint now = Clock::now();
   stop_signal_ = signal;
   grace_ = grace;
@@ -376,7 +386,7 @@ void Supervisor::abandon_worker(Worker& worker) {
 // --- A round ends -----------------------------------------------------------------------------------------------
 
 void Supervisor::end_round() {
-  for (auto timer : {escalation_timer_, sweep_timer_, suspend_timer_}) loop_.cancel(timer);
+  for (auto timer : {escalation_timer_, sweep_timer_, suspend_timer_, memory_timer_}) loop_.cancel(timer);
   if (crew_) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
   if (!start_error_ && crew_->anyone_failed() && restart_after_failure()) return start_round();
   drain();

@@ -349,3 +349,15 @@ def test_an_out_of_memory_kill_is_called_that(fail, memory_limit):
     assert outcome.root["oom"] == "yes"
     assert "out of memory (the job's own memory limit)" in outcome.headline
     assert outcome.code == 137
+    # The host's counter has moved: a kill that comes later, and at once, is not taken for one of memory.
+    outcome = fail(8, "os.kill(os.getpid(), signal.SIGKILL)")
+    assert outcome.root["oom"] == "no"
+
+
+def test_an_out_of_memory_kill_behind_a_shell(run_muster, tmp_path, memory_limit):
+    script = tmp_path / "run.sh"
+    script.write_text("#!/bin/sh\n/usr/bin/python3 -c 'x = [b\"x\" * (1 << 20) for _ in range(1 << 20)]'\nexit $?\n")
+    script.chmod(0o755)
+    process = run_muster(["run", script], preexec_fn=memory_limit)
+    assert process.returncode == 137
+    assert "exit code 137, a shell's word for SIGKILL by the kernel: out of memory" in process.stderr

@@ -157,13 +157,17 @@ void WorkerStream::resume() {
   context_.loop.rearm(source_.get(), EPOLLIN);
 }
 
-void WorkerStream::drain() {
+void WorkerStream::catch_up() {
   size_t total = 0;
   while (source_ && total < kDrainLimit) {
     auto size = read_once();
     if (!size || *size == 0) break;
     total += *size;
   }
+}
+
+void WorkerStream::drain() {
+  catch_up();
   if (source_) end();
 }
 

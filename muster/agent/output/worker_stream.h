@@ -63,7 +63,9 @@ class WorkerStream {
   int child_fd() const { return child_end_.get(); }
   void close_child_end() { child_end_.reset(); }
 
-  // Reads what is there now and ends, even if somebody still holds the other end.
+  // Reads what is there now.
+  void catch_up();
+  // The same, and ends, even if somebody still holds the other end.
   void drain();
   // The console has room again.
   void resume();
