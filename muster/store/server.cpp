@@ -295,16 +295,16 @@ size_t Server::Impl::execute_some(Connection& connection, std::string_view bytes
 // so without such a companion this is a 2.1 client that deletes a key; with one it is taken for WATCH_KEY, because
 // hardly any client begins by deleting. Code 8 without a value behind the key: if none comes, it is DELETE_KEY of 1.13.
 void Server::Impl::resolve_ambiguity(Connection& connection, std::string_view bytes) {
-  if (op_of(Dialect::kV1_13, static_cast<uint8_t>(bytes[0])) == Op::kWatchKey) {
+  if (op_of(Dialect::kTorch113, static_cast<uint8_t>(bytes[0])) == Op::kWatchKey) {
     connection.watcher = has_companion(connection);
-    connection.parser.assume(connection.watcher ? Dialect::kV1_13 : Dialect::kV2_1);
+    connection.parser.assume(connection.watcher ? Dialect::kTorch113 : Dialect::kTorch21);
     return;
   }
   if (connection.grace != 0) return;
   connection.grace = loop_.call_after(kAmbiguityGrace, [this, &connection] {  // cancelled when it is closed
     connection.grace = 0;
     if (connection.parser.dialect() != Dialect::kLegacy || connection.paused) return;
-    connection.parser.assume(Dialect::kV1_13);
+    connection.parser.assume(Dialect::kTorch113);
     received(connection, {});
   });
 }
@@ -314,7 +314,7 @@ bool Server::Impl::has_companion(const Connection& connection) const {
   for (const auto& other : by_fd_) {
     if (!other || other->serial >= connection.serial || other->watcher) continue;
     Dialect dialect = other->parser.dialect();
-    if (dialect == Dialect::kModern || dialect == Dialect::kV2_1) continue;
+    if (dialect == Dialect::kModern || dialect == Dialect::kTorch21) continue;
     if (other->peer.host() == host) return true;
   }
   return false;

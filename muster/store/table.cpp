@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "muster/base/error.h"
+
 namespace muster::store {
 namespace {
 
@@ -220,6 +222,7 @@ void Table::link(Waiter& waiter, Entry::Node& node, Slot& slot) {
 }
 
 void Table::unlink(Entry::Node& node) {
+  MUSTER_CHECK(node.slot != nullptr);
   Entry& entry = node.slot->second;
   (node.previous != nullptr ? node.previous->next : entry.first) = node.next;
   (node.next != nullptr ? node.next->previous : entry.last) = node.previous;

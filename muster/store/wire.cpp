@@ -19,14 +19,14 @@ constexpr std::array<std::string_view, kOpCount> kNames = {
 
 // The tables, in code order.
 constexpr std::array kShared = {Op::kSet, Op::kCompareSet, Op::kGet, Op::kAdd, Op::kCheck, Op::kWait, Op::kNumKeys};
-constexpr std::array kV1_13Tail = {Op::kWatchKey, Op::kDeleteKey};
-constexpr std::array kV2_1Tail = {Op::kDeleteKey, Op::kAppend, Op::kMultiGet, Op::kMultiSet, Op::kCancelWait};
+constexpr std::array kTorch113Tail = {Op::kWatchKey, Op::kDeleteKey};
+constexpr std::array kTorch21Tail = {Op::kDeleteKey, Op::kAppend, Op::kMultiGet, Op::kMultiSet, Op::kCancelWait};
 constexpr std::array kModernTail = {Op::kPing,     Op::kQueuePush, Op::kQueuePop,
                                     Op::kQueueLen, Op::kListKeys,  Op::kBarrier};
 
 constexpr uint8_t kCodeSeven = 7;
 constexpr uint8_t kCodeEight = 8;
-constexpr uint8_t kLastV2_1Code = kShared.size() + kV2_1Tail.size() - 1;
+constexpr uint8_t kLastTorch21Code = kShared.size() + kTorch21Tail.size() - 1;
 
 // -1: no such code.
 using Table = std::array<int8_t, 256>;
@@ -44,18 +44,18 @@ constexpr Table make_table(const Parts&... parts) {
 }
 
 constexpr Table kLegacyTable = make_table(kShared);
-constexpr Table kV1_13Table = make_table(kShared, kV1_13Tail);
-constexpr Table kV2_1Table = make_table(kShared, kV2_1Tail);
-constexpr Table kModernTable = make_table(std::array{Op::kValidate}, kShared, kV2_1Tail, kModernTail);
+constexpr Table kTorch113Table = make_table(kShared, kTorch113Tail);
+constexpr Table kTorch21Table = make_table(kShared, kTorch21Tail);
+constexpr Table kModernTable = make_table(std::array{Op::kValidate}, kShared, kTorch21Tail, kModernTail);
 
 const Table& table_of(Dialect dialect) {
   switch (dialect) {
     case Dialect::kModern:
       return kModernTable;
-    case Dialect::kV1_13:
-      return kV1_13Table;
-    case Dialect::kV2_1:
-      return kV2_1Table;
+    case Dialect::kTorch113:
+      return kTorch113Table;
+    case Dialect::kTorch21:
+      return kTorch21Table;
     case Dialect::kUnknown:
     case Dialect::kLegacy:
       break;
@@ -129,7 +129,7 @@ Parser::Status Parser::bad(Fault::Kind kind, uint64_t stated) {
 Parser::Parser(Dialect dialect) : dialect_(dialect) { MUSTER_CHECK(dialect != Dialect::kModern); }
 
 void Parser::assume(Dialect dialect) {
-  MUSTER_CHECK(dialect_ == Dialect::kLegacy && (dialect == Dialect::kV1_13 || dialect == Dialect::kV2_1));
+  MUSTER_CHECK(dialect_ == Dialect::kLegacy && (dialect == Dialect::kTorch113 || dialect == Dialect::kTorch21));
   dialect_ = dialect;
   at_ = 0;
   needed_ = 1;
@@ -197,9 +197,9 @@ std::optional<Parser::Status> Parser::choose_dialect(std::string_view bytes) {
 
 // Codes from 7 on of a connection that is 1.13 or 2.1. Returns nothing when the dialect is now known.
 std::optional<Parser::Status> Parser::resolve_legacy(std::string_view bytes, uint8_t code) {
-  if (code > kLastV2_1Code) return bad(Fault::Kind::kUnknownCode, code);
+  if (code > kLastTorch21Code) return bad(Fault::Kind::kUnknownCode, code);
   if (code > kCodeEight || (code == kCodeSeven && any_request_)) {
-    dialect_ = Dialect::kV2_1;
+    dialect_ = Dialect::kTorch21;
     return std::nullopt;
   }
   at_ = 1;
@@ -208,7 +208,7 @@ std::optional<Parser::Status> Parser::resolve_legacy(std::string_view bytes, uin
   if (step == Step::kNeedMore) return Status::kNeedMore;
   if (step == Step::kBad) return Status::kBad;
   if (code == kCodeEight && bytes.size() > at_) {
-    dialect_ = Dialect::kV2_1;
+    dialect_ = Dialect::kTorch21;
     return std::nullopt;
   }
   needed_ = at_ + 1;

@@ -31,10 +31,10 @@
 namespace muster::store {
 
 enum class Dialect : uint8_t {
-  kUnknown,  // no byte seen yet
-  kLegacy,   // 1.13 or 2.1: nothing has told them apart so far
-  kV1_13,    // 1.13 and 2.0
-  kV2_1,
+  kUnknown,   // no byte seen yet
+  kLegacy,    // 1.13 or 2.1: nothing has told them apart so far
+  kTorch113,  // 1.13 and 2.0
+  kTorch21,
   kModern,  // 2.2 and later: one table that only grows
 };
 
@@ -142,7 +142,7 @@ class Parser {
     kBad,        // see fault(); nothing after it makes sense
   };
 
-  // kV1_13 or kV2_1 given here are taken as known; a modern connection proves itself by VALIDATE.
+  // kTorch113 or kTorch21 given here are taken as known; a modern connection proves itself by VALIDATE.
   explicit Parser(Dialect dialect = Dialect::kUnknown);
 
   // `bytes` starts where the last request ended (the first call: at the connection's first byte).
@@ -152,7 +152,7 @@ class Parser {
   size_t needed() const { return needed_; }
   const Fault& fault() const { return fault_; }
   Dialect dialect() const { return dialect_; }
-  // For a kLegacy connection only: kV1_13 or kV2_1.
+  // For a kLegacy connection only: kTorch113 or kTorch21.
   void assume(Dialect dialect);
 
  private:

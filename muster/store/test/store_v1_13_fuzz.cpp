@@ -2,6 +2,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster::store;
-  fuzz_codec(Dialect::kV1_13, {}, data, size);
+  fuzz_codec(Dialect::kTorch113, {}, data, size);
   return 0;
 }

@@ -2,6 +2,6 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster::store;
-  fuzz_codec(Dialect::kV2_1, {}, data, size);
+  fuzz_codec(Dialect::kTorch21, {}, data, size);
   return 0;
 }

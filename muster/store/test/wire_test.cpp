@@ -150,13 +150,13 @@ TEST(Wire, V1_13Requests) {
 
   std::string remove = bytes("08 02.. 2F 6B");
   EXPECT_EQ(status_of(parser, remove), Status::kAmbiguous);
-  parser.assume(Dialect::kV1_13);
+  parser.assume(Dialect::kTorch113);
   EXPECT_EQ(one(parser, remove).op, Op::kDeleteKey);
   EXPECT_EQ(one(parser, bytes("07 02.. '/w'")).op, Op::kWatchKey);
 }
 
 TEST(Wire, V2_1Requests) {
-  Parser parser(Dialect::kV2_1);
+  Parser parser(Dialect::kTorch21);
   auto seen = parse(parser, bytes("07 02.. '/k'"
                                   "08 02.. '/k' 01.. 'x'"
                                   "09 01.. 02.. '/k'"
@@ -174,14 +174,14 @@ TEST(Wire, WhatProvesV2_1) {
   for (std::string_view proof : {"09 00..", "0A 00..", "0B", "02 01.. 'k' 07 01.. 'k'", "08 01.. 'k' 00.."}) {
     Parser parser;
     parse(parser, bytes(proof));
-    EXPECT_EQ(parser.dialect(), Dialect::kV2_1) << proof;
+    EXPECT_EQ(parser.dialect(), Dialect::kTorch21) << proof;
   }
 }
 
 TEST(Wire, WhatStaysAmbiguous) {
   Parser first;
   EXPECT_EQ(status_of(first, bytes("07 02.. '/k'")), Status::kAmbiguous);
-  first.assume(Dialect::kV2_1);
+  first.assume(Dialect::kTorch21);
   EXPECT_EQ(one(first, bytes("07 02.. '/k'")).op, Op::kDeleteKey);
 
   Parser cut;
@@ -288,7 +288,7 @@ TEST(Wire, WhatIsNoQuery) {
   EXPECT_EQ(status_of(twice, bytes("00 CE F7 85 3C")), Status::kBad);
   EXPECT_EQ(describe(twice.fault()), "it sent VALIDATE a second time");
 
-  Parser old(Dialect::kV1_13);
+  Parser old(Dialect::kTorch113);
   EXPECT_EQ(status_of(old, bytes("09 00..")), Status::kBad);
 }
 
@@ -297,7 +297,7 @@ TEST(Wire, EveryCodeOfEveryDialectGoesBackAndForth) {
     Dialect dialect;
     size_t codes;
   };
-  for (Expected expected : {Expected{Dialect::kV1_13, 9}, {Dialect::kV2_1, 12}, {Dialect::kModern, 19}}) {
+  for (Expected expected : {Expected{Dialect::kTorch113, 9}, {Dialect::kTorch21, 12}, {Dialect::kModern, 19}}) {
     size_t codes = 0;
     for (int code = 0; code < 256; ++code) {
       auto op = op_of(expected.dialect, static_cast<uint8_t>(code));
@@ -307,7 +307,7 @@ TEST(Wire, EveryCodeOfEveryDialectGoesBackAndForth) {
     }
     EXPECT_EQ(codes, expected.codes);
   }
-  EXPECT_EQ(code_of(Dialect::kV1_13, Op::kBarrier), std::nullopt);
+  EXPECT_EQ(code_of(Dialect::kTorch113, Op::kBarrier), std::nullopt);
 }
 
 TEST(Wire, Encoders) {
