@@ -27,7 +27,7 @@ namespace muster::agent {
 namespace {
 
 // For what a worker left running, while others still run: those that end at the same moment are swept together.
-constexpr auto kSweepDelay = std::chrono::milliseconds(20);
+constexpr auto kSweepDelay = std::chrono::milliseconds(100);
 constexpr auto kSweepTime = std::chrono::milliseconds(500);
 constexpr auto kEndAllTime = std::chrono::seconds(10);
 // Between SIGTSTP, which a worker may handle, and SIGSTOP, which it cannot (and without which a session of its own
@@ -317,14 +317,16 @@ void Supervisor::worker_is_gone(Worker& worker) {
   loop_.unwatch(worker.child.pidfd.get());
   worker.child.pidfd.reset();
   if (!worker.status.success() && state_ != State::kStopping) stop_workers(SIGTERM, grace_after_failure(job_));
-  if (crew_->running() > 0 && !spawning_) sweep_soon();
+  sweep_soon();
   if (crew_->running() == 0 && !spawning_) loop_.defer([this] { end_round(); });
 }
 
-// While others run on, or take their time to stop. When the round ends, its end sweeps.
+// While others run on, or take their time to stop. When the round ends, its end sweeps. Counted from the first that
+// ended, so that many that end one by one cannot put it off.
 void Supervisor::sweep_soon() {
-  loop_.cancel(sweep_timer_);
+  if (sweep_timer_ != 0) return;
   sweep_timer_ = loop_.call_after(kSweepDelay, [this] {
+    sweep_timer_ = 0;
     if (crew_->running() > 0) crew_->sweep(Deadline::in(kSweepTime));
   });
 }
@@ -387,6 +389,7 @@ void Supervisor::abandon_worker(Worker& worker) {
 
 void Supervisor::end_round() {
   for (auto timer : {escalation_timer_, sweep_timer_, suspend_timer_, memory_timer_}) loop_.cancel(timer);
+  sweep_timer_ = 0;
   if (crew_) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
   if (!start_error_ && crew_->anyone_failed() && restart_after_failure()) return start_round();
   drain();

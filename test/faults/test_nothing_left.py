@@ -163,6 +163,28 @@ def test_a_worker_that_ends(start_family, tmp_path, code):
     assert job.muster.wait(BOUND_S) == (code or 128 + signal.SIGTERM)
 
 
+def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_path):
+    """Its daemon goes, though no other worker ends after it."""
+    daemon = tmp_path / "daemon"
+    script = (
+        f"if [ $RANK = 0 ]; then setsid sleep 1000 & echo $! >{daemon}; exit 0; fi;"
+        "[ $RANK != 39 ] || echo last; exec sleep 1000"
+    )
+    job = start_muster(["run", "--nproc-per-node", "40", "--no-python", "/bin/sh", "-c", script],
+                       env={"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert "last" in job.stdout.readline()
+    deadline = time.monotonic() + BOUND_S
+    while not (daemon.exists() and daemon.read_text()):
+        assert time.monotonic() < deadline, "rank 0 has not run"
+        time.sleep(0.01)
+    left = f"/proc/{daemon.read_text().strip()}"
+    while os.path.exists(left) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not os.path.exists(left)
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(BOUND_S) == 128 + signal.SIGTERM
+
+
 def test_the_worker_alone_is_killed(start_family):
     """Its relatives go at once, though another worker takes a minute to stop."""
     job = start_family("child,deaf,daemon", "deaf", ["--shutdown-timeout", "60"])
