@@ -49,7 +49,6 @@ struct Connection : Waiter {
   std::string output;  // replies from `sent` on are still to be sent
   size_t sent = 0;
   net::EventLoop::TimerId grace = 0;
-  bool silent = true;         // nothing received yet
   bool watcher = false;       // a 1.13 client's second connection
   bool paused = false;        // too much output: do not look at input
   bool more_to_read = false;  // the socket was not read empty
@@ -129,6 +128,7 @@ class Server::Impl final : public Table::Observer {
   Fd listener_;
   uint16_t port_ = 0;
   net::EventLoop::TimerId accept_again_ = 0;
+  bool accept_failed_ = false;  // and has been said
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<Connection>> by_fd_;
   size_t open_ = 0;
@@ -145,6 +145,7 @@ class Server::Impl final : public Table::Observer {
 };
 
 Result<void> Server::Impl::listen(uint16_t port, bool loopback_only) {
+  MUSTER_CHECK(!listener_);
   MUSTER_TRY(net::Listener listener, net::listen_tcp({.port = port, .loopback_only = loopback_only}));
   listener_ = std::move(listener.fd);
   port_ = listener.port;
@@ -158,13 +159,14 @@ void Server::Impl::accept_some() {
     Result<Fd> fd = net::accept_tcp(listener_.get(), &peer);
     if (!fd) return pause_accepting(fd.error());
     if (!*fd) return;
+    accept_failed_ = false;
     add(*std::move(fd), peer);
   }
 }
 
 // Out of descriptors or memory: the connection stays in the backlog, and asking again at once would spin.
 void Server::Impl::pause_accepting(const Error& error) {
-  log_.warn("store: cannot accept a connection at present: {}", error.text());
+  if (!std::exchange(accept_failed_, true)) log_.warn("store: cannot accept connections: {}", error.text());
   loop_.unwatch(listener_.get());
   accept_again_ = loop_.call_after(kAcceptPause, [this] {
     accept_again_ = 0;
@@ -237,7 +239,6 @@ void Server::Impl::read(Connection& connection, bool hang_up) {
 }
 
 void Server::Impl::received(Connection& connection, std::string_view bytes) {
-  if (!bytes.empty()) connection.silent = false;
   if (connection.input.empty()) {
     size_t used = execute_all(connection, bytes);
     if (connection.open() && used < bytes.size()) connection.input.assign(bytes.substr(used));
@@ -285,6 +286,7 @@ size_t Server::Impl::execute_some(Connection& connection, std::string_view bytes
       resolve_ambiguity(connection, bytes.substr(used));
       if (connection.parser.dialect() == Dialect::kLegacy) return used;
     } else {
+      flush(connection);  // what came before is answered
       refuse(connection, "{}", describe(connection.parser.fault()));
       return used;
     }
@@ -446,6 +448,7 @@ Server::Impl::Outcome Server::Impl::reply_keys(Connection& connection) {
 }
 
 Server::Impl::Outcome Server::Impl::not_a_number(Connection& connection, const Request& request) {
+  flush(connection);
   refuse(connection, "{} on key '{}', whose value is no number", name(request.op), shown(request.key));
   return Outcome::kClosed;
 }
@@ -469,7 +472,7 @@ void Server::Impl::changed(Waiter& watcher, Change change, std::string_view key,
   put_string(connection.output, key);
   put_string(connection.output, old_value);
   put_string(connection.output, new_value);
-  mark_dirty(connection);  // what it does not read is judged by flush(): the table is at work here
+  mark_dirty(connection);  // whether that is too much is judged later: the table is at work here
 }
 
 void Server::Impl::mark_dirty(Connection& connection) {
@@ -534,6 +537,10 @@ void Server::Impl::finish_turn() {
 }
 
 void Server::Impl::send_dirty() {
+  for (size_t i = 0; i < dirty_.size(); ++i) {  // grows when a closed client's queue item goes to another
+    Connection& connection = *dirty_[i];
+    if (connection.open() && connection.unsent() > options_.max_output) too_much_output(connection, 0);
+  }
   to_send_.clear();
   senders_.clear();
   for (Connection* connection : dirty_) {

@@ -401,6 +401,13 @@ TEST(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
                   HasSubstr("it sent VALIDATE a second time"), HasSubstr("its byte 0x13 is no query code")));
 }
 
+TEST(StoreServer, WhatCameBeforeABrokenMessageIsAnswered) {
+  ServerThread server;
+  Modern client(server.port());
+  client.expect("04 02.. '/n' 01.. 04 02.. '/n' 01.. 13", "01.. 02..");
+  EXPECT_TRUE(client.closed());
+}
+
 TEST(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
   ServerThread server;
   Modern client(server.port());
@@ -431,6 +438,22 @@ TEST(StoreServer, TooLargeAReplyIsRefused) {
   put_string(framed, std::string(1 << 20, 'x'));
   client.send(bytes("01 02.. '/v'") + framed + bytes("0A 02.. 02.. '/v' 02.. '/v'"));
   EXPECT_TRUE(client.closed());
+  EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("of replies it has not read, the limit is 1048576")));
+}
+
+TEST(StoreServer, AWatcherThatDoesNotReadIsClosed) {
+  ServerThread server({.max_output = 1 << 20});
+  Raw client(server.port());
+  client.expect("03 05.. 'init/' 01..", "01..");
+  Raw watcher(server.port());
+  watcher.expect("07 02.. '/w'", "03");
+  std::string framed;
+  put_string(framed, std::string(100 << 10, 'x'));
+  // Far more than the sockets hold.
+  for (int i = 0; i < 1000 && server.lines().empty(); ++i) {
+    client.send(bytes("00 02.. '/w'") + framed);
+    client.expect("06", "02..");
+  }
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("of replies it has not read, the limit is 1048576")));
 }
 
