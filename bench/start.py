@@ -22,6 +22,7 @@ def contests() -> list[Contest]:
                 Subject(torch.title, lambda: run_time([torch.path, "--no-python", "--nproc-per-node", WORKERS, "true"]), torch.absent),
                 Subject(mpi.title, lambda: run_time([mpi.path, *as_root, "--oversubscribe", "-n", WORKERS, "true"]), mpi.absent, 5),
                 Subject("posix_spawn loop", lambda: run_time([loop, WORKERS, "true"]), per_round=10),
+                Subject("the loop with setsid", lambda: run_time([loop, "-s", WORKERS, "true"]), per_round=10),
             ],
             [
                 Metric(

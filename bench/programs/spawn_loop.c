@@ -1,5 +1,5 @@
 // The floor of every launcher: start N copies of a program with posix_spawn and wait for them.
-// usage: spawn_loop N program [argument …]
+// usage: spawn_loop [-s] N program [argument …]     -s: each in a session of its own, as launchers need it
 #define _GNU_SOURCE
 #include <spawn.h>
 #include <stdio.h>
@@ -10,14 +10,20 @@
 extern char** environ;
 
 int main(int argc, char** argv) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  if (argc > 1 && strcmp(argv[1], "-s") == 0) {
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+    --argc, ++argv;
+  }
   if (argc < 3) {
-    fprintf(stderr, "usage: spawn_loop N program [argument ...]\n");
+    fprintf(stderr, "usage: spawn_loop [-s] N program [argument ...]\n");
     return 2;
   }
   const int count = atoi(argv[1]);
   for (int i = 0; i < count; ++i) {
     pid_t pid;
-    const int error = posix_spawnp(&pid, argv[2], NULL, NULL, argv + 2, environ);
+    const int error = posix_spawnp(&pid, argv[2], NULL, &attributes, argv + 2, environ);
     if (error != 0) {
       fprintf(stderr, "%s: %s\n", argv[2], strerror(error));
       return 1;
