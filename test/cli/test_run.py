@@ -46,14 +46,20 @@ def state_of(pid):
         return f.read().rpartition(")")[2].split()[0]
 
 
-def agent_of(muster):
+def children_of(parent):
+    found = []
     for entry in os.listdir("/proc"):
         try:
-            if entry.isdigit() and parent_of(entry) == muster.pid:
-                return int(entry)
+            if entry.isdigit() and parent_of(entry) == parent:
+                found.append(int(entry))
         except OSError:
             pass
-    raise AssertionError("muster has no agent")
+    return found
+
+
+def agent_of(muster):
+    [agent] = children_of(muster.pid)
+    return agent
 
 
 @pytest.fixture
@@ -365,6 +371,39 @@ def test_launchers_own_error_file_gets_the_root_cause(run_muster, tmp_path):
                         env={"TORCHELASTIC_ERROR_FILE": target})
     assert result.returncode == 3
     assert json.loads(target.read_text())["message"]["errorCode"] == 3
+
+
+SET_TIMER = """
+import json, os, sys, time
+with open(os.environ["TORCHELASTIC_TIMER_FILE"], "w") as pipe:
+    json.dump({"version": 1, "pid": int(sys.argv[1]) or os.getpid(), "scope_id": "step", "expiration_time": time.time(), "signal": 9}, pipe)
+    pipe.write("\\n")
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def test_file_timer_ends_whoever_lets_it_expire(run_muster, tmp_path):
+    result = run_muster(["run", "--no-python", "/usr/bin/python3", "-c", SET_TIMER, "0", "1000"],
+                        env={"TORCHELASTIC_ENABLE_FILE_TIMER": 1, "TMPDIR": tmp_path})
+    assert result.returncode == 137
+    assert re.search(r"rank 0 \(pid \d+\) let its timer 'step' expire: SIGKILL", result.stderr)
+    assert list(tmp_path.glob("watchdog_timer_*")) == []
+
+
+def test_file_timer_ends_nobody_else(run_muster):
+    with subprocess.Popen(["sleep", "1000"]) as bystander:
+        result = run_muster(["run", "--no-python", "/usr/bin/python3", "-c", SET_TIMER, bystander.pid, "0.2"],
+                            env={"TORCHELASTIC_ENABLE_FILE_TIMER": 1})
+        assert (result.returncode, bystander.poll()) == (0, None)
+        bystander.kill()
+
+
+def test_signal_ends_the_wait_for_a_reader_who_does_not_read(start):
+    job = start([*RUN, *shell("echo started >&2; head -c 2000000 /dev/zero | tr '\\0' x")])
+    lines_until(job.stderr, "started", 2)
+    wait_for(lambda: not children_of(agent_of(job)), "the workers have ended")
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(timeout=30) == 143
 
 
 def test_temporary_logs_are_removed(run_muster, tmp_path):
