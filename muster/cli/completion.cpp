@@ -49,7 +49,7 @@ std::string bash_verb(const VerbInfo& verb) {
                      verb.verb == Verb::kHelp ? verb_names() : spaced(verb.choices));
 }
 
-std::string bash() {
+std::string bash(std::string_view command) {
   std::string text =
       "# bash completion for muster: source <(muster completion bash)\n"
       "_muster() {\n"
@@ -96,9 +96,8 @@ std::string bash() {
       "  elif [[ -n $words ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
       "  fi\n"
-      "}\n"
-      "complete -o default -F _muster muster\n";
-  return text;
+      "}\n";
+  return text + fmt::format("complete -o default -F _muster {}\n", command);
 }
 
 // Inside '…' of an _arguments specification.
@@ -154,29 +153,32 @@ std::string zsh_verb(const VerbInfo& verb) {
   return text;
 }
 
-std::string zsh() {
+std::string zsh(std::string_view command) {
   std::string text =
-      "#compdef muster\n"
       "# zsh completion for muster: muster completion zsh > a directory of $fpath/_muster\n"
       "_muster() {\n"
       "  local verb\n"
-      "  if ((CURRENT == 2)); then\n"
+      "  if [[ ${words[1]:t} == torchrun ]]; then\n"
+      "    verb=torchrun\n"
+      "  elif ((CURRENT == 2)); then\n"
       "    local -a verbs=(\n";
   for (const VerbInfo& verb : verbs()) text += fmt::format("      '{}:{}'\n", verb.name, zsh_escape(verb.summary));
   text +=
       "    )\n"
       "    _describe verb verbs\n"
       "    return\n"
+      "  else\n"
+      "    verb=$words[2]\n"
+      "    shift words\n"
+      "    ((CURRENT--))\n"
       "  fi\n"
-      "  verb=$words[2]\n"
-      "  shift words\n"
-      "  ((CURRENT--))\n"
       "  case $verb in\n";
   for (const VerbInfo& verb : verbs()) text += zsh_verb(verb);
-  return text +
-         "  esac\n"
-         "}\n"
-         "if [[ $funcstack[1] == _muster ]]; then _muster \"$@\"; else compdef _muster muster; fi\n";
+  text +=
+      "  esac\n"
+      "}\n";
+  return fmt::format("#compdef {0}\n{1}", command, text) +
+         fmt::format("if [[ $funcstack[1] == _{0} ]]; then _muster \"$@\"; else compdef _muster {0}; fi\n", command);
 }
 
 std::string fish_quote(std::string_view text) {
@@ -221,12 +223,12 @@ std::optional<Shell> parse_shell(std::string_view name) {
   return std::nullopt;
 }
 
-std::string completion_script(Shell shell) {
+std::string completion_script(Shell shell, std::string_view command) {
   switch (shell) {
     case Shell::kBash:
-      return bash();
+      return bash(command);
     case Shell::kZsh:
-      return zsh();
+      return zsh(command);
     case Shell::kFish:
       return fish();
   }

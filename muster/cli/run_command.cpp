@@ -62,10 +62,10 @@ void say_notes(Verb verb, const JobPlan& plan) {
 int print_torchrun_completion(const std::string& program, const std::string& shell) {
   auto known = parse_shell(shell);
   if (!known) {
-    say(fmt::format("{}: error: there is no completion for {}; use bash, zsh or fish\n", program, shell));
+    say(fmt::format("{}: error: there is no completion for {}; use bash or zsh\n", program, shell));
     return kTorchrunFailure;
   }
-  return print(completion_script(*known));
+  return print(completion_script(*known, "torchrun"));
 }
 
 }  // namespace

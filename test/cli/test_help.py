@@ -117,6 +117,15 @@ def test_completion_is_sound(say, tmp_path, shell, check):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_torchrun_prints_its_completion(say, tmp_path, shell):
+    script = tmp_path / "completion"
+    script.write_text(say("torchrun", "--print-completion", shell))
+    done = subprocess.run([tool(shell), "-n", script], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " torchrun\n" in script.read_text()
+
+
 @pytest.mark.parametrize(
     "typed, offered",
     [
@@ -127,6 +136,7 @@ def test_completion_is_sound(say, tmp_path, shell, check):
         ("muster run --standalone -m mod --max-re", set()),  # the module's own
         ("muster completion ", {"bash", "zsh", "fish"}),
         ("muster torchrun --lab", set()),
+        ("torchrun --nproc", {"--nproc-per-node"}),
     ],
 )
 def test_bash_completes(say, tmp_path, typed, offered):
