@@ -70,6 +70,7 @@ void Console::set_spool(const std::string& directory, uint64_t cap) {
 std::string& Console::begin(Stream stream, const void* writer) { return sink(stream).begin(writer); }
 void Console::commit(Stream stream) { sink(stream).commit(); }
 bool Console::line_open_by(Stream stream, const void* writer) const { return sink(stream).line_open_by(writer); }
+void Console::disown_line(Stream stream, const void* writer) { sink(stream).disown_line(writer); }
 void Console::write(Stream stream, std::string_view text) { sink(stream).say(text); }
 
 void Console::set_live_line(std::string text) {

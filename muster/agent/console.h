@@ -41,6 +41,8 @@ class Console {
   void commit(Stream stream);
   // The cursor stands behind an unfinished line of this writer.
   bool line_open_by(Stream stream, const void* writer) const;
+  // The writer has ended: whoever comes next, even under the same name, starts on a new line.
+  void disown_line(Stream stream, const void* writer);
   // Ours; whole lines. Never dropped while the reader is there.
   void write(Stream stream, std::string_view text);
   // The line that moves, on a terminal only: a rank's progress or our own status. Empty removes it.

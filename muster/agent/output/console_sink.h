@@ -40,6 +40,9 @@ class ConsoleSink {
   // Never dropped for want of room: what muster itself says.
   void say(std::string_view text);
   bool line_open_by(const void* writer) const { return !at_line_start_ && writer_ == writer; }
+  void disown_line(const void* writer) {
+    if (writer_ == writer) writer_ = this;
+  }
   void set_live_line(std::string text);
 
   bool has_room() const;

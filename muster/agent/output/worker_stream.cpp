@@ -184,6 +184,7 @@ void WorkerStream::end() {
     splitter_.finish(out);
     if (options_.plan.filtered) filter(std::string_view(out).substr(before));
     console.commit(options_.stream);
+    if (options_.plan.style != StreamPlan::Style::kRaw) console.disown_line(options_.stream, options_.writer);
     show_progress();
   }
   file_.finish();

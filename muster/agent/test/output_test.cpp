@@ -149,6 +149,25 @@ TEST_F(OutputTest, TorchrunTee) {
   EXPECT_FALSE(std::filesystem::exists(layout_->filtered_file(0, Stream::kStderr)));
 }
 
+TEST_F(OutputTest, ALineLeftUnfinishedByOneRoundIsNotContinuedByTheNext) {
+  job_.flavor = Flavor::kTorchrun;
+  job_.workers = 1;
+  start();
+  write_text(out(0), "part");
+  ends_.clear();
+  output_->drain(0);
+  ASSERT_TRUE(layout_->make_attempt(1, 1));
+  RoundInfo round;
+  round.round = 1;
+  auto stdio = output_->open(round, {});
+  ASSERT_TRUE(stdio);
+  write_text(stdio->stdout_fd, "next\n");
+  output_->child_started(0);
+  finish();
+  EXPECT_EQ(shown_out_, "[default0]:part\n[default0]:next\n");
+  EXPECT_EQ(*read_file(layout_->stream_file(0, 0, Stream::kStdout)), "part");
+}
+
 TEST_F(OutputTest, RanksFilteredOutAreFiledOnly) {
   job_.output.console_ranks = std::set<int>{1};
   start();
