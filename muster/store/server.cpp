@@ -1,5 +1,6 @@
 #include "muster/store/server.h"
 
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -19,6 +20,9 @@ namespace {
 constexpr size_t kReadSize = 64 << 10;  // shared by all connections
 constexpr int kReadsPerTurn = 16;       // then it is the others' turn
 constexpr int kAcceptsPerTurn = 256;
+// A client that streams requests without an answer (SET) would wake us for each of them, and on a busy core take turns
+// with us. After so many such turns the core is left to it once before we wait, and the requests come in numbers.
+constexpr int kStreaming = 16;
 constexpr size_t kSendInPlace = 16 << 10;  // larger values are sent from where they are stored
 constexpr size_t kKeepBuffer = 1 << 10;    // an idle connection keeps no more than this
 constexpr size_t kShownKey = 100;
@@ -128,6 +132,8 @@ class Server::Impl final : public Table::Observer {
   Fd listener_;
   uint16_t port_ = 0;
   net::EventLoop::TimerId accept_again_ = 0;
+  bool received_any_ = false;   // in this turn
+  int one_way_turns_ = 0;       // in a row: requests came, and none of them has an answer
   bool accept_failed_ = false;  // and has been said
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<Connection>> by_fd_;
@@ -226,6 +232,7 @@ void Server::Impl::read(Connection& connection, bool hang_up) {
       flush(connection);  // a peer that closed only its sending side still gets what it asked for
       return drop(connection);
     }
+    received_any_ = true;
     received(connection, {scratch_.data(), static_cast<size_t>(size)});
     if (static_cast<size_t>(size) < scratch_.size() && !hang_up) {
       connection.more_to_read = false;
@@ -532,6 +539,8 @@ void Server::Impl::resume(Connection& connection) {
 // At the end of a wake-up: one send for all replies to a client, clients that were released included, and one system
 // call for all of these.
 void Server::Impl::finish_turn() {
+  one_way_turns_ = std::exchange(received_any_, false) && dirty_.empty() ? one_way_turns_ + 1 : 0;
+  if (one_way_turns_ >= kStreaming) ::sched_yield();
   while (!dirty_.empty()) send_dirty();  // again when a lost client's queue item goes to another
   closed_.clear();
 }
