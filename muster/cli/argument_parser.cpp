@@ -41,7 +41,12 @@ bool looks_like_negative_number(std::string_view word) {
 class Parser {
  public:
   Parser(Verb verb, const std::vector<std::string>& arguments, const GetEnv& getenv)
-      : verb_(verb), dialect_(dialect_of(verb)), arguments_(arguments), getenv_(getenv) {}
+      : verb_(verb), dialect_(dialect_of(verb)), arguments_(arguments), getenv_(getenv) {
+    for (const Option& option : options()) {
+      if (!option.in(verb)) continue;
+      for (std::string& spelling : spellings(option)) spellings_.emplace_back(&option, std::move(spelling));
+    }
+  }
 
   Result<Parsed> parse() {
     if (dialect_ == Dialect::kArgparse) MUSTER_TRY_VOID(check_ambiguity());
@@ -55,30 +60,25 @@ class Parser {
 
  private:
   const Option* find(std::string_view spelling) const {
-    for (const Option& option : options()) {
-      if (!option.in(verb_)) continue;
-      for (const std::string& s : spellings(option))
-        if (s == spelling) return &option;
-    }
+    for (const auto& [option, known] : spellings_)
+      if (known == spelling) return option;
     return nullptr;
   }
 
   // All options a prefix may stand for, as (option, spelling).
   std::vector<std::pair<const Option*, std::string>> candidates(std::string_view prefix) const {
     std::vector<std::pair<const Option*, std::string>> found;
-    for (const Option& option : options()) {
-      if (!option.in(verb_) || option.exact) continue;
-      for (const std::string& s : spellings(option)) {
-        if (!s.starts_with(prefix)) continue;
-        const bool same = !found.empty() && found.back().first == &option;
-        if (dialect_ == Dialect::kArgparse || !same) found.emplace_back(&option, s);
-      }
+    for (const auto& [option, known] : spellings_) {
+      if (option->exact || !known.starts_with(prefix)) continue;
+      const bool same = !found.empty() && found.back().first == option;
+      if (dialect_ == Dialect::kArgparse || !same) found.emplace_back(option, known);
     }
     return found;
   }
 
   Error ambiguous(std::string_view word, const std::vector<std::pair<const Option*, std::string>>& found) const {
     std::vector<std::string> names;
+    names.reserve(found.size());
     for (const auto& [option, spelling] : found) names.push_back(spelling);
     if (dialect_ == Dialect::kArgparse)
       return usage_error("ambiguous option: {} could match {}", word, muster::join(names, ", "));
@@ -292,6 +292,7 @@ class Parser {
   Error no_such_choice(const Option& option, const std::string& value, Source source) const {
     auto choices = split(option.choices, '|');
     std::vector<std::string> shown;
+    shown.reserve(choices.size());
     for (std::string_view choice : choices)
       shown.push_back(dialect_ == Dialect::kArgparse ? python_repr(choice) : std::string(choice));
     std::string list = muster::join(shown, ", ");
@@ -336,6 +337,7 @@ class Parser {
   const Dialect dialect_;
   const std::vector<std::string>& arguments_;
   const GetEnv& getenv_;
+  std::vector<std::pair<const Option*, std::string>> spellings_;  // of all options of the verb, in order
   Parsed parsed_;
   std::vector<std::string> unknown_;
 };
@@ -343,9 +345,9 @@ class Parser {
 }  // namespace
 
 const std::string& Parsed::text(Opt id) const {
-  static const std::string kEmpty;
+  static const std::string nothing;
   const Setting& s = setting(id);
-  return s.values.empty() ? kEmpty : s.values[0];
+  return s.values.empty() ? nothing : s.values[0];
 }
 
 Dialect dialect_of(Verb verb) {
