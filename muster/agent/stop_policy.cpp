@@ -10,6 +10,9 @@ constexpr auto kTorchrunFailureGrace = std::chrono::seconds(30);
 // A killed process needs time to be torn down: gigabytes of memory, a GPU's context.
 constexpr auto kTearDownTime = std::chrono::seconds(60);
 
+// Between the two ways of one signal there is one wake-up of the warden, on a machine that may be busy.
+constexpr auto kEchoTime = std::chrono::milliseconds(300);
+
 bool contains(const std::vector<int>& signals, int signal) {
   return std::find(signals.begin(), signals.end(), signal) != signals.end();
 }
@@ -34,6 +37,16 @@ SignalMeaning meaning_of(int signal, const std::vector<int>& handled, const std:
   }
   if (before.empty()) return SignalMeaning::kStop;
   return signal == SIGINT && contains(before, SIGINT) ? SignalMeaning::kKill : SignalMeaning::kPassOn;
+}
+
+bool EchoFilter::is_echo(int signal, bool through_warden, TimePoint now) {
+  auto found = heard_.find(signal);
+  if (found != heard_.end() && found->second.through_warden != through_warden && now - found->second.when < kEchoTime) {
+    heard_.erase(found);  // both ways were heard: the next is a new one
+    return true;
+  }
+  heard_.insert_or_assign(signal, Heard{through_warden, now});
+  return false;
 }
 
 Duration grace_after_signal(const JobSpec& job) { return job.shutdown_timeout; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "muster/agent/job.h"
@@ -22,6 +23,21 @@ enum class SignalMeaning {
 // stop the job, and so does any other that would have ended this process: workers never outlive us. A further one is
 // passed on and does not prolong the grace; a second SIGINT kills. Pure.
 SignalMeaning meaning_of(int signal, const std::vector<int>& handled, const std::vector<int>& before);
+
+// Tells one signal that came twice from two signals. Whoever signals every process of a job (scancel, pkill, a cgroup)
+// reaches the agent directly and through the warden; taken for two, one SIGINT would be a second Ctrl-C.
+class EchoFilter {
+ public:
+  // True for what should be dropped: the same signal by the other way, a moment after the first. Pure but for memory.
+  bool is_echo(int signal, bool through_warden, TimePoint now);
+
+ private:
+  struct Heard {
+    bool through_warden;
+    TimePoint when;
+  };
+  std::map<int, Heard> heard_;
+};
 
 // How long workers have after they were asked to stop. torchrun has its own opinion after a failure. Pure.
 Duration grace_after_signal(const JobSpec& job);

@@ -119,7 +119,8 @@ class Supervisor {
 
   int stop_signal_ = 0;            // what the workers were asked with
   std::vector<int> stop_signals_;  // what we were asked with, in order
-  bool failed_first_ = false;      // a worker had failed before the first of them
+  EchoFilter echoes_;
+  bool failed_first_ = false;  // a worker had failed before the first of them
   Duration grace_{};
   std::optional<Escalation> escalation_;
   Escalation::Step step_ = Escalation::Step::kAsked;
@@ -224,11 +225,16 @@ Result<void> Supervisor::try_start_round() {
 // --- Signals ----------------------------------------------------------------------------------------------------
 
 void Supervisor::take_signals() {
-  while (auto received = signals_->next()) take_signal(received->signal);
+  while (auto received = signals_->next()) {
+    if (received->signal == SIGCHLD) {
+      reap_orphans();
+    } else if (!echoes_.is_echo(received->signal, received->sender == warden_pid_, Clock::now())) {
+      take_signal(received->signal);
+    }
+  }
 }
 
 void Supervisor::take_signal(int signal) {
-  if (signal == SIGCHLD) return reap_orphans();
   size_t stops_before = stop_signals_.size();
   act_on(signal);
   // Whoever reads the console is not waited for any longer.

@@ -279,6 +279,18 @@ def test_second_interrupt_is_immediate(start):
     assert "second SIGINT: killing 2 workers" in err
 
 
+def test_one_interrupt_to_every_process_of_muster_is_one(start):
+    """As pkill and schedulers send it."""
+    job = start([*RUN, *trapping("exit 0")])
+    lines_until(job.stdout, "ready", 2)
+    for pid in (agent_of(job), job.pid):
+        os.kill(pid, signal.SIGINT)
+    out, err = job.communicate(timeout=30)
+    assert job.returncode == 130
+    assert out.splitlines() == ["got INT"] * 2
+    assert "second SIGINT" not in err
+
+
 def test_signal_while_workers_are_stopped_after_a_failure(start):
     """No restart is made against a signal."""
     job = start([*RUN, "--max-restarts", "5", "--shutdown-timeout", "1000",

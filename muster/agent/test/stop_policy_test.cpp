@@ -44,6 +44,27 @@ TEST(MeaningOf, ASecondInterruptKills) {
   EXPECT_EQ(meaning_of(SIGTERM, kDefault, {SIGINT}), SignalMeaning::kPassOn);
 }
 
+TEST(EchoFilter, OneSignalByTwoWaysIsOne) {
+  using std::chrono::milliseconds;
+  for (bool warden_first : {true, false}) {
+    EchoFilter filter;
+    TimePoint start{hours(1)};
+    EXPECT_FALSE(filter.is_echo(SIGCONT, warden_first, start));
+    EXPECT_FALSE(filter.is_echo(SIGINT, warden_first, start));
+    EXPECT_TRUE(filter.is_echo(SIGCONT, !warden_first, start + milliseconds(5)));
+    EXPECT_TRUE(filter.is_echo(SIGINT, !warden_first, start + milliseconds(5)));
+    EXPECT_FALSE(filter.is_echo(SIGINT, !warden_first, start + milliseconds(10))) << "a second one";
+  }
+}
+
+TEST(EchoFilter, TwoSignalsByOneWayAreTwo) {
+  EchoFilter filter;
+  TimePoint start{hours(1)};
+  EXPECT_FALSE(filter.is_echo(SIGINT, true, start));
+  EXPECT_FALSE(filter.is_echo(SIGINT, true, start));
+  EXPECT_FALSE(filter.is_echo(SIGINT, false, start + seconds(1))) << "long after";
+}
+
 TEST(Grace, TorchrunTakesThirtySecondsAfterAFailure) {
   JobSpec job;
   job.shutdown_timeout = seconds(2);
