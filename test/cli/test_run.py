@@ -380,7 +380,7 @@ def test_launchers_own_error_file_gets_the_root_cause(run_muster, tmp_path):
     target = tmp_path / "mine.json"
     error = '{"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "t", "timestamp": "1700000000"}}}'
     result = run_muster([*RUN, *shell(f"[ $RANK = 1 ] || exec sleep 1000; echo '{error}' > $TORCHELASTIC_ERROR_FILE; exit 3")],
-                        env={"TORCHELASTIC_ERROR_FILE": target})
+                        env={"TORCHELASTIC_ERROR_FILE": target, "TMPDIR": tmp_path})
     assert result.returncode == 3
     assert json.loads(target.read_text())["message"]["errorCode"] == 3
 
