@@ -49,6 +49,7 @@ TEST(ProcStat, OfThisProcess) {
 
 std::vector<pid_t> pids(const std::vector<ProcStat>& processes) {
   std::vector<pid_t> result;
+  result.reserve(processes.size());
   for (const ProcStat& process : processes) result.push_back(process.pid);
   return result;
 }
