@@ -29,11 +29,11 @@ constexpr uint8_t kCodeEight = 8;
 constexpr uint8_t kLastTorch21Code = kShared.size() + kTorch21Tail.size() - 1;
 
 // -1: no such code.
-using Table = std::array<int8_t, 256>;
+using CodeTable = std::array<int8_t, 256>;
 
 template <typename... Parts>
-constexpr Table make_table(const Parts&... parts) {
-  Table table{};
+constexpr CodeTable make_table(const Parts&... parts) {
+  CodeTable table{};
   table.fill(-1);
   size_t code = 0;
   (([&] {
@@ -43,12 +43,12 @@ constexpr Table make_table(const Parts&... parts) {
   return table;
 }
 
-constexpr Table kLegacyTable = make_table(kShared);
-constexpr Table kTorch113Table = make_table(kShared, kTorch113Tail);
-constexpr Table kTorch21Table = make_table(kShared, kTorch21Tail);
-constexpr Table kModernTable = make_table(std::array{Op::kValidate}, kShared, kTorch21Tail, kModernTail);
+constexpr CodeTable kLegacyTable = make_table(kShared);
+constexpr CodeTable kTorch113Table = make_table(kShared, kTorch113Tail);
+constexpr CodeTable kTorch21Table = make_table(kShared, kTorch21Tail);
+constexpr CodeTable kModernTable = make_table(std::array{Op::kValidate}, kShared, kTorch21Tail, kModernTail);
 
-const Table& table_of(Dialect dialect) {
+const CodeTable& table_of(Dialect dialect) {
   switch (dialect) {
     case Dialect::kModern:
       return kModernTable;
@@ -99,7 +99,7 @@ std::optional<Op> op_of(Dialect dialect, uint8_t code) {
 }
 
 std::optional<uint8_t> code_of(Dialect dialect, Op op) {
-  const Table& table = table_of(dialect);
+  const CodeTable& table = table_of(dialect);
   for (size_t code = 0; code < kOpCount; ++code)
     if (table[code] == static_cast<int8_t>(op)) return static_cast<uint8_t>(code);
   return std::nullopt;
