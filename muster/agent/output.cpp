@@ -196,10 +196,6 @@ std::string Output::log_file(int local_rank, Stream stream) const {
   return opened ? opened->log_path() : std::string();
 }
 
-bool Output::caught_up() const { return impl_->context.console.idle(); }
-
-void Output::on_caught_up(std::function<void()> callback) { impl_->context.console.on_idle(std::move(callback)); }
-
 uint64_t Output::dropped_lines() const {
   uint64_t lines = impl_->dropped_before + impl_->context.console.dropped_lines();
   for (const auto& [local_rank, worker] : impl_->workers) {

@@ -51,9 +51,6 @@ class Output {
   // Path of its log file of that stream; empty if there is none.
   std::string log_file(int local_rank, Stream stream) const;
 
-  // Everything has been read by whoever reads the console.
-  bool caught_up() const;
-  void on_caught_up(std::function<void()> callback);
   // Lines dropped so far because a spool was full, by cap or by disk.
   uint64_t dropped_lines() const;
 

@@ -58,9 +58,6 @@ Verdict judge(const std::vector<WorkerOutcome>& workers);
 // end was ours.
 int job_exit_code(const WorkerOutcome& root);
 
-// Whether an error text is one that a lost peer causes.
-bool looks_like_peer_loss(std::string_view text);
-
 // Why the job ended as it did.
 struct Report {
   std::string kind;     // "worker-failed", "signalled", "muster-failed"

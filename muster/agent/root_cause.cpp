@@ -188,8 +188,6 @@ std::string explain(const std::vector<WorkerOutcome>& workers, const std::vector
 
 }  // namespace
 
-bool looks_like_peer_loss(std::string_view text) { return !peer_loss_phrase(text).empty(); }
-
 bool Verdict::has_root_cause() const {
   return std::find(blames.begin(), blames.end(), Blame::kRootCause) != blames.end();
 }

@@ -11,39 +11,6 @@
 
 namespace muster::net {
 
-Result<HostPort> parse_host_port(std::string_view text) {
-  HostPort result;
-  std::string_view port;
-  bool has_port = false;
-  if (!text.empty() && text.front() == '[') {
-    size_t close = text.find(']');
-    if (close == std::string_view::npos) return usage_error("'{}' has '[' without ']'", text);
-    result.host = text.substr(1, close - 1);
-    std::string_view rest = text.substr(close + 1);
-    if (!rest.empty()) {
-      if (rest.front() != ':') return usage_error("'{}' has '{}' where ':PORT' is expected", text, rest);
-      has_port = true;
-      port = rest.substr(1);
-    }
-  } else {
-    size_t colon = text.find(':');
-    if (colon != std::string_view::npos && text.find(':', colon + 1) != std::string_view::npos)
-      return Error{ErrorKind::kUsage, fmt::format("'{}' has more than one ':'", text),
-                   fmt::format("write an IPv6 address in brackets: [{}]:PORT", text)};
-    result.host = text.substr(0, colon);
-    has_port = colon != std::string_view::npos;
-    if (has_port) port = text.substr(colon + 1);
-  }
-  if (result.host.empty()) return usage_error("'{}' names no host", text);
-  if (has_port) {
-    auto number = parse_int(port);
-    if (!number || *number < 0 || *number > 65535)
-      return usage_error("'{}' is no port in '{}' (0 to 65535)", port, text);
-    result.port = static_cast<uint16_t>(*number);
-  }
-  return result;
-}
-
 std::string Address::host() const {
   char text[INET6_ADDRSTRLEN] = "";
   if (storage.ss_family == AF_INET) {

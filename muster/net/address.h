@@ -3,25 +3,12 @@
 #include <sys/socket.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "muster/base/result.h"
 
 namespace muster::net {
-
-// A host as the user typed it (name or literal, brackets removed) and a port, if one was given.
-struct HostPort {
-  std::string host;
-  std::optional<uint16_t> port;
-  bool operator==(const HostPort&) const = default;
-};
-
-// "host", "host:29400", "[::1]:29400", "[::1]". An empty text, a bad port or a bare IPv6 literal is an error that
-// says how to write it.
-Result<HostPort> parse_host_port(std::string_view text);
 
 // A socket address of either family.
 struct Address {

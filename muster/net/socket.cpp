@@ -153,14 +153,6 @@ Result<Address> local_address(int socket) {
   return address;
 }
 
-Result<Address> peer_address(int socket) {
-  Address address;
-  address.length = sizeof address.storage;
-  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0)
-    return system_error(errno, "getpeername");
-  return address;
-}
-
 std::string port_holder(uint16_t port) {
   std::set<std::string> inodes = listening_inodes(port);
   if (inodes.empty()) return {};

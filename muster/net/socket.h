@@ -30,10 +30,10 @@ Result<Listener> listen_tcp(const ListenOptions& options);
 Result<Fd> accept_tcp(int listener, Address* peer);
 
 // Resolves and tries every address in turn, again after a refusal (the server may not be up yet), until the deadline.
+// Only a name that needs the resolver may take longer (see resolve()). Errors: kTimeout, kPeer.
 Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline);
 
 Result<Address> local_address(int socket);
-Result<Address> peer_address(int socket);
 
 // "pid 4711 (python3)" for the process that listens on a TCP port of this machine; empty where /proc hides it.
 std::string port_holder(uint16_t port);

@@ -213,13 +213,13 @@ TEST_F(OutputTest, AStoppedReaderStopsNoWorker) {
   });
   EXPECT_TRUE(run_until(loop_, [&] { return done.load(); }));
   waiter.join();
-  EXPECT_FALSE(output_->caught_up());
+  EXPECT_FALSE(console_->idle());
   size_t got = 0;
   bool told = false;
-  output_->on_caught_up([&] { told = true; });
+  console_->on_idle([&] { told = true; });
   EXPECT_TRUE(run_until(loop_, [&] {
     got += read_available(out_.read.get()).size();
-    return output_->caught_up() && told;
+    return console_->idle() && told;
   }));
   got += read_available(out_.read.get()).size();
   EXPECT_EQ(got, kLines * (line.size() + 4));

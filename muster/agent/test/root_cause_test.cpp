@@ -5,6 +5,7 @@
 #include <csignal>
 #include <random>
 
+#include "muster/agent/last_words.h"
 #include "muster/agent/report.h"
 #include "muster/agent/test/outcomes.h"
 
@@ -270,10 +271,10 @@ TEST(PeerLoss, KnowsTheWordsOfALostPeer) {
            "torch.distributed.DistNetworkError: The client socket has failed to connect",
            "MPI_ERR_PROC_FAILED: Process Failure",
        })
-    EXPECT_TRUE(looks_like_peer_loss(text)) << text;
+    EXPECT_NE(peer_loss_phrase(text), "") << text;
   for (const char* text : {"", "ValueError: bad batch", "CUDA out of memory", "KeyError: 'peer'",
                            "FileNotFoundError: [Errno 2] No such file or directory: 'connection.txt'"})
-    EXPECT_FALSE(looks_like_peer_loss(text)) << text;
+    EXPECT_EQ(peer_loss_phrase(text), "") << text;
 }
 
 TEST(ExitCode, IsTheRootCausesOwn) {

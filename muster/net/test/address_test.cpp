@@ -5,20 +5,6 @@
 namespace muster::net {
 namespace {
 
-TEST(HostPort, Forms) {
-  EXPECT_EQ(*parse_host_port("n1"), (HostPort{"n1", {}}));
-  EXPECT_EQ(*parse_host_port("n1:29400"), (HostPort{"n1", 29400}));
-  EXPECT_EQ(*parse_host_port("[::1]"), (HostPort{"::1", {}}));
-  EXPECT_EQ(*parse_host_port("[::1]:0"), (HostPort{"::1", 0}));
-}
-
-TEST(HostPort, ErrorsSayWhatIsWrong) {
-  EXPECT_EQ(parse_host_port("n1:x").error().message, "'x' is no port in 'n1:x' (0 to 65535)");
-  EXPECT_EQ(parse_host_port("n1:65536").error().kind, ErrorKind::kUsage);
-  EXPECT_EQ(parse_host_port("::1").error().hint, "write an IPv6 address in brackets: [::1]:PORT");
-  for (const char* bad : {"", ":1", "[::1", "[::1]x", "[]:1"}) EXPECT_FALSE(parse_host_port(bad)) << bad;
-}
-
 TEST(Address, AMappedAddressReadsAsIpv4) {
   auto mapped = resolve("::ffff:10.1.2.3", 80);
   ASSERT_TRUE(mapped.ok());
