@@ -11,7 +11,6 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kMusterFailed = 125;
 constexpr int kTorchrunFailed = 1;
 constexpr int kSignalBase = 128;
 

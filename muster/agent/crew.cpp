@@ -9,23 +9,30 @@
 #include "muster/process/descendants.h"
 
 namespace muster::agent {
+namespace {
+
+void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) {
+  if (path.empty() || ::access(path.c_str(), F_OK) != 0) return;
+  outcome.error_file_path = path;
+  auto text = read_file(path);
+  auto parsed = text ? parse_error_file(*text) : Result<ErrorFile>(text.error());
+  if (parsed) {
+    outcome.error_file = *std::move(parsed);
+  } else {
+    log.warn("the error file of rank {}, {}, is not understood: {}", outcome.rank, path, parsed.error().text());
+  }
+}
+
+}  // namespace
 
 Crew::Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundInfo round)
     : job_(job), layout_(layout), output_(output), round_(std::move(round)) {
   workers_.reserve(static_cast<size_t>(job.workers));  // handed out by address
 }
 
-Placement Crew::next_placement() const {
-  int rank = static_cast<int>(workers_.size());
-  Placement placement;
-  placement.rank = placement.local_rank = placement.role_rank = rank;
-  placement.world_size = placement.local_world_size = placement.role_world_size = job_.workers;
-  return placement;
-}
-
 Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   Worker worker;
-  worker.placement = next_placement();
+  worker.placement = place_on_one_node(static_cast<int>(workers_.size()), job_.workers);
   int local_rank = worker.placement.local_rank;
   worker.marker = worker_marker(round_, worker.placement.rank);
   round_.error_file = layout_.error_file(round_.round, local_rank);
@@ -136,22 +143,6 @@ void Crew::sweep(Deadline deadline) {
 }
 
 size_t Crew::end_all(Deadline deadline) { return process::kill_descendants(deadline).size(); }
-
-namespace {
-
-void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) {
-  if (path.empty() || ::access(path.c_str(), F_OK) != 0) return;
-  outcome.error_file_path = path;
-  auto text = read_file(path);
-  auto parsed = text ? parse_error_file(*text) : Result<ErrorFile>(text.error());
-  if (parsed) {
-    outcome.error_file = *std::move(parsed);
-  } else {
-    log.warn("the error file of rank {}, {}, is not understood: {}", outcome.rank, path, parsed.error().text());
-  }
-}
-
-}  // namespace
 
 std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
   // The resolver may take its time, and torchrun alone wants the full name.

@@ -68,7 +68,6 @@ class Crew {
   std::vector<WorkerOutcome> outcomes(Log& log) const;
 
  private:
-  Placement next_placement() const;
   void note_end(Worker& worker, process::ExitStatus status);
 
   const JobSpec& job_;

@@ -1,6 +1,6 @@
 #include "muster/agent/error_file.h"
 
-#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "muster/agent/python_json.h"
 #include "muster/base/strings.h"

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <nlohmann/json.hpp>
 
 #include "muster/agent/python_json.h"
 #include "muster/net/address.h"

@@ -1,7 +1,6 @@
 #include "muster/agent/file_timers.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,9 +8,11 @@
 #include <cerrno>
 #include <climits>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
+
+#include "muster/base/environment.h"
+#include "muster/base/random.h"
 
 namespace muster::agent {
 namespace {
@@ -130,16 +131,6 @@ void FileTimers::check() {
   timer_ = loop_.call_after(delay + std::chrono::milliseconds(1), [this] { check(); });
 }
 
-std::string default_timer_file() {
-  unsigned char b[16] = {};
-  [[maybe_unused]] ssize_t size = ::getrandom(b, sizeof b, 0);
-  b[6] = static_cast<unsigned char>((b[6] & 0x0f) | 0x40);
-  b[8] = static_cast<unsigned char>((b[8] & 0x3f) | 0x80);
-  std::string uuid;
-  for (size_t i = 0; i < sizeof b; ++i)
-    uuid += fmt::format("{}{:02x}", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-  const char* tmp = ::getenv("TMPDIR");
-  return fmt::format("{}/watchdog_timer_{}", tmp != nullptr && *tmp != '\0' ? tmp : "/tmp", uuid);
-}
+std::string default_timer_file() { return fmt::format("{}/watchdog_timer_{}", temporary_directory(), random_uuid()); }
 
 }  // namespace muster::agent

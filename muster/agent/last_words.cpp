@@ -104,13 +104,6 @@ std::string message_at(const Lines& lines, size_t begin) {
   return text;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return lower;
-}
-
 }  // namespace
 
 LastWords last_words(std::string_view text) {

@@ -2,14 +2,15 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
+
+#include "muster/base/environment.h"
+#include "muster/base/random.h"
 
 namespace muster::agent {
 namespace {
@@ -19,18 +20,13 @@ Result<std::string> make_unique_directory(const std::string& prefix) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
   for (int tries = 0; tries < 100; ++tries) {
     unsigned char random[8];
-    if (::getrandom(random, sizeof random, 0) != sizeof random) return system_error(errno, "getrandom");
+    fill_random(random);
     std::string path = prefix;
     for (unsigned char byte : random) path += kLetters[byte % kLetters.size()];
     if (::mkdir(path.c_str(), 0700) == 0) return path;
     if (errno != EEXIST) return system_error(errno, fmt::format("cannot create the directory {}", path));
   }
   return system_error(EEXIST, fmt::format("cannot create a directory {}*", prefix));
-}
-
-std::string temporary_root() {
-  const char* tmp = ::getenv("TMPDIR");
-  return tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
 }
 
 Error as_usage(Error error, std::string hint) {
@@ -72,7 +68,7 @@ Result<LogLayout> LogLayout::create(const JobSpec& job) {
   if (given == "/dev/null") return layout;
   bool muster = job.flavor == Flavor::kMuster;
   if (given.empty()) {
-    std::string root = temporary_root();
+    std::string root = temporary_directory();
     auto base = make_unique_directory(root + (muster ? "/muster_" : "/torchelastic_"));
     if (!base) return as_usage(base.error(), "set TMPDIR to a directory you may write to");
     layout.base_ = *base;

@@ -1,6 +1,7 @@
 #include "muster/agent/python_json.h"
 
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 namespace muster::agent {

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "muster/agent/report.h"
+#include "muster/base/strings.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
@@ -11,20 +12,10 @@ namespace {
 constexpr size_t kMaxWidth = 60;
 constexpr std::string_view kHint = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html";
 
-// Characters, not bytes.
-size_t width_of(std::string_view line) {
-  return static_cast<size_t>(
-      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-}
-
 size_t widest_line(std::string_view text) {
   size_t width = 0;
-  while (true) {
-    size_t end = text.find('\n');
-    width = std::max(width, width_of(text.substr(0, end)));
-    if (end == std::string_view::npos) return width;
-    text.remove_prefix(end + 1);
-  }
+  for (std::string_view line : split(text, '\n')) width = std::max(width, count_characters(line));
+  return width;
 }
 
 std::string local_time(const WorkerOutcome& worker) {
@@ -94,7 +85,7 @@ std::vector<size_t> failures_in_order(const Report& report) {
 
 std::string render_torchrun(const Report& report) {
   std::string title = report.entrypoint + " FAILED";
-  size_t width = width_of(title);
+  size_t width = count_characters(title);
   std::string others, root;
   std::vector<size_t> order = failures_in_order(report);
   for (size_t i = 0; i < order.size(); ++i) {

@@ -117,15 +117,7 @@ std::string duration_text(Duration duration) {
 
 std::string ranks_text(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (size_t i = 0; i < ranks.size();) {
-    size_t end = i;
-    while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) ++end;
-    if (i > 0) text += ", ";
-    text += end == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[end]);
-    i = end + 1;
-  }
-  return text;
+  return (ranks.size() == 1 ? "rank " : "ranks ") + number_ranges(ranks, ", ");
 }
 
 std::string_view blame_name(Blame blame) {

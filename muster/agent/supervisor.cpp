@@ -1,6 +1,5 @@
 #include "muster/agent/supervisor.h"
 
-#include <sys/random.h>
 #include <sys/wait.h>
 
 #include <csignal>
@@ -20,6 +19,7 @@
 #include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
 #include "muster/agent/worker_cpus.h"
+#include "muster/base/random.h"
 #include "muster/net/address.h"
 #include "muster/process/signals.h"
 
@@ -39,10 +39,9 @@ constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 constexpr auto kFlushTime = std::chrono::seconds(5);
 
 std::string random_job_id() {
-  uint64_t bits = 0;
-  if (::getrandom(&bits, sizeof bits, 0) != sizeof bits)
-    bits = static_cast<uint64_t>(Clock::now().time_since_epoch().count());
-  return fmt::format("{:016x}", bits);
+  unsigned char bytes[8];
+  fill_random(bytes);
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
 class Supervisor {

@@ -19,7 +19,6 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kMusterFailed = 125;
 // SIGKILL takes milliseconds. What is left after this hangs in the kernel; to leave a second earlier would help nobody.
 constexpr auto kCleanUpTime = std::chrono::seconds(10);
 

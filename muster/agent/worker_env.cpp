@@ -1,9 +1,11 @@
 #include "muster/agent/worker_env.h"
 
 #include <algorithm>
-#include <charconv>
 
+#include "muster/agent/python_template.h"
 #include "muster/base/strings.h"
+#include "muster/base/version.h"
+#include "muster/process/site_packages.h"
 
 namespace muster::agent {
 namespace {
@@ -29,13 +31,8 @@ class Overlay {
 
 // The variable was renamed in torch 2.2; a version that nobody knows is taken for a current one.
 std::string_view nccl_error_handling_name(std::string_view torch_version) {
-  int major = 0;
-  int minor = 0;
-  const char* end = torch_version.data() + torch_version.size();
-  auto [dot, error] = std::from_chars(torch_version.data(), end, major);
-  if (error != std::errc() || dot == end) return "TORCH_NCCL_ASYNC_ERROR_HANDLING";
-  std::from_chars(dot + 1, end, minor);
-  bool old = major < 2 || (major == 2 && minor <= 1);
+  auto version = process::parse_torch_version(torch_version);
+  bool old = version && (version->major < 2 || (version->major == 2 && version->minor <= 1));
   return old ? "NCCL_ASYNC_ERROR_HANDLING" : "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 }
 
@@ -82,7 +79,7 @@ std::string worker_id(const RoundInfo& round, int rank) {
 }
 
 void set_muster(Overlay& overlay, const JobSpec& job, const RoundInfo& round, const Placement& placement) {
-  overlay.set("MUSTER_VERSION", MUSTER_VERSION_TEXT);
+  overlay.set("MUSTER_VERSION", std::string(version()));
   overlay.set("MUSTER_JOB", round.job);
   overlay.set("MUSTER_WORKER", worker_id(round, placement.rank));
   overlay.set("MUSTER_ROUND", round.round);
@@ -90,17 +87,14 @@ void set_muster(Overlay& overlay, const JobSpec& job, const RoundInfo& round, co
   if (find_variable(job.environment, "MUSTER_ATTEMPT") == nullptr) overlay.set("MUSTER_ATTEMPT", 0);
 }
 
-bool starts_name(char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool continues_name(char c) { return starts_name(c) || (c >= '0' && c <= '9'); }
-
-// Length of the identifier at the start of `text`; 0 for none.
-size_t name_length(std::string_view text) {
-  if (text.empty() || !starts_name(text[0])) return 0;
-  auto end = std::find_if_not(text.begin(), text.end(), continues_name);
-  return static_cast<size_t>(end - text.begin());
-}
-
 }  // namespace
+
+Placement place_on_one_node(int rank, int workers) {
+  Placement placement;
+  placement.rank = placement.local_rank = placement.role_rank = rank;
+  placement.world_size = placement.local_world_size = placement.role_world_size = workers;
+  return placement;
+}
 
 const std::string* find_variable(const process::Environment& environment, std::string_view name) {
   auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
@@ -131,31 +125,9 @@ Result<void> check_environment(const JobSpec& job) {
 }
 
 std::string substitute_local_rank(std::string_view text, int local_rank) {
-  constexpr std::string_view kName = "local_rank";
-  std::string result;
-  while (!text.empty()) {
-    size_t dollar = std::min(text.find('$'), text.size());
-    result.append(text.substr(0, dollar));
-    text.remove_prefix(dollar);
-    if (text.empty()) break;
-    if (text.starts_with("$$")) {
-      result += '$';
-      text.remove_prefix(2);
-      continue;
-    }
-    bool braced = text.starts_with("${");
-    std::string_view rest = text.substr(braced ? 2 : 1);
-    std::string_view name = rest.substr(0, name_length(rest));
-    bool closed = !braced || (name.size() < rest.size() && rest[name.size()] == '}');
-    if (name == kName && closed) {
-      result += std::to_string(local_rank);
-      text.remove_prefix(1 + name.size() + (braced ? 2 : 0));
-    } else {
-      result += '$';
-      text.remove_prefix(1);
-    }
-  }
-  return result;
+  return safe_substitute(text, [&](std::string_view name) {
+    return name == "local_rank" ? std::optional(std::to_string(local_rank)) : std::nullopt;
+  });
 }
 
 std::vector<std::string> worker_argv(const Command& command, int local_rank) {

@@ -21,6 +21,9 @@ struct Placement {
   int role_world_size = 1;
 };
 
+// Of one of the `workers` of a job that has this node alone.
+Placement place_on_one_node(int rank, int workers);
+
 struct RoundInfo {
   int round = 0;
   int restart_count = 0;
@@ -54,7 +57,7 @@ const std::vector<Variable>& declared_variables();
 // The value of a variable, or null.
 const std::string* find_variable(const process::Environment& environment, std::string_view name);
 
-// string.Template's safe_substitute with the one name local_rank.
+// safe_substitute() with the one name local_rank.
 std::string substitute_local_rank(std::string_view text, int local_rank);
 // The final command line of one worker.
 std::vector<std::string> worker_argv(const Command& command, int local_rank);

@@ -22,9 +22,9 @@ int exit_code(const Error& error) {
     case ErrorKind::kTimeout:
     case ErrorKind::kPeer:
     case ErrorKind::kSystem:
-      return 125;
+      break;
   }
-  return 125;
+  return kMusterFailed;
 }
 
 Error system_error(int errno_value, std::string what) {

@@ -27,6 +27,8 @@ struct Error {
   std::string text() const;
 };
 
+inline constexpr int kMusterFailed = 125;  // exit code: muster itself failed, neither the user nor a worker
+
 // Exit code of `muster` for an error that ends it.
 int exit_code(const Error& error);
 

@@ -21,18 +21,18 @@ class Fd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1);
 
  private:
   int fd_ = -1;
 };
 
-// Small file helpers. All descriptors are close-on-exec.
+// The first `limit` bytes of a file; for small ones, which are read at once.
 Result<std::string> read_file(const std::string& path, size_t limit = 16 << 20);
 Result<void> set_nonblocking(int fd, bool on);
 
-// Writes everything, also after short writes and EINTR; the descriptor must be blocking.
+// Writes everything, also after short writes and EINTR. For regular files and our own console before there is a
+// Console: the descriptor must be blocking, and there is no deadline but its reader's.
 Result<void> write_all(int fd, const void* data, size_t size);
 
 }  // namespace muster

@@ -32,6 +32,39 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string upper(text);
+  for (char& c : upper)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return upper;
+}
+
+size_t count_characters(std::string_view text) {
+  constexpr unsigned kTopBits = 0xC0, kContinuation = 0x80;
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & kTopBits) != kContinuation; }));
+}
+
+std::string number_ranges(const std::vector<int>& ascending, std::string_view separator) {
+  std::string text;
+  for (size_t i = 0; i < ascending.size();) {
+    size_t last = i;
+    while (last + 1 < ascending.size() && ascending[last + 1] == ascending[last] + 1) ++last;
+    if (i > 0) text += separator;
+    text += std::to_string(ascending[i]);
+    if (last > i) text += "-" + std::to_string(ascending[last]);
+    i = last + 1;
+  }
+  return text;
+}
+
 std::optional<int64_t> parse_int(std::string_view text) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -13,6 +13,16 @@ std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// ASCII letters alone; the rest stays as it is.
+std::string lower_case(std::string_view text);
+std::string upper_case(std::string_view text);
+
+// Characters of UTF-8, not bytes.
+size_t count_characters(std::string_view text);
+
+// "0-3,8" for {0,1,2,3,8} and ','
+std::string number_ranges(const std::vector<int>& ascending, std::string_view separator);
+
 // The whole text must be one decimal number in range; no blanks, no "+".
 std::optional<int64_t> parse_int(std::string_view text);
 

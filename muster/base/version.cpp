@@ -1,7 +1,7 @@
-#include "muster/cli/version.h"
+#include "muster/base/version.h"
 
-namespace muster::cli {
+namespace muster {
 
-std::string_view version() { return MUSTER_VERSION; }
+std::string_view version() { return MUSTER_PROJECT_VERSION; }
 
-}  // namespace muster::cli
+}  // namespace muster

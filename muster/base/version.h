@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-namespace muster::cli {
+namespace muster {
 
 std::string_view version();  // "0.1.0"
 
-}  // namespace muster::cli
+}  // namespace muster

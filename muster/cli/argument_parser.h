@@ -1,18 +1,16 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "muster/base/environment.h"
 #include "muster/base/result.h"
 #include "muster/cli/options.h"
 
 namespace muster::cli {
-
-using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
 
 enum class Source { kDefault, kEnvironment, kCommandLine };
 

@@ -53,10 +53,8 @@ Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process:
   round.host = net::hostname();
   std::vector<WorkerPlan> workers;
   for (int rank = 0; rank < job.workers; ++rank) {
-    agent::Placement placement;
-    placement.rank = placement.local_rank = placement.role_rank = rank;
-    placement.world_size = placement.local_world_size = placement.role_world_size = job.workers;
     const auto index = static_cast<size_t>(rank);
+    const agent::Placement placement = agent::place_on_one_node(rank, job.workers);
     workers.push_back({rank, cpus[index], gpu_of(gpus, index), agent::worker_argv(job.command, rank),
                        added_variables(plan, agent::worker_environment(job, round, placement))});
   }

@@ -14,7 +14,7 @@ std::string as_json() {
   for (const Option& option : options()) {
     if (!option.reads_environment) continue;
     list.push_back(
-        {{"name", pet_variable(option)}, {"set_by", "you, for muster"}, {"meaning", "default of " + dashed(option)}});
+        {{"name", pet_variable(option)}, {"set_by", agent::kSetByYou}, {"meaning", "default of " + dashed(option)}});
   }
   return list.dump(2) + "\n";
 }
@@ -27,7 +27,7 @@ std::string as_text(const TextStyle& style) {
     last = variable.set_by;
     text += fmt::format("  {}\n", variable.name) + wrap(variable.meaning, 6, style.width);
   }
-  text += "\nDefaults of options, set by you, for muster:\n";
+  text += fmt::format("\nDefaults of options, set by {}:\n", agent::kSetByYou);
   for (const Option& option : options())
     if (option.reads_environment) text += fmt::format("  {:<34}{}\n", pet_variable(option), dashed(option));
   return text;

@@ -1,27 +1,22 @@
 #include "muster/cli/facts.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
+#include "muster/base/random.h"
 #include "muster/net/address.h"
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
 
 namespace muster::cli {
 namespace {
-
-std::optional<std::string> get_variable(const std::string& name) {
-  const char* value = ::getenv(name.c_str());
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
 
 process::Environment own_environment() {
   process::Environment environment;
@@ -48,19 +43,6 @@ PathKind path_kind(const std::string& path) {
   if (S_ISREG(status.st_mode) && has_zip_magic(path)) return PathKind::kZip;
   // access() says yes to everything for root where any x bit is set; a file without one is never executable.
   return S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0 ? PathKind::kExecutable : PathKind::kFile;
-}
-
-std::string random_uuid() {
-  unsigned char bytes[16] = {};
-  if (::getrandom(bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) std::memset(bytes, 0x5a, sizeof bytes);
-  bytes[6] = (bytes[6] & 0x0f) | 0x40;  // version 4
-  bytes[8] = (bytes[8] & 0x3f) | 0x80;  // RFC 4122
-  std::string text;
-  for (size_t i = 0; i < sizeof bytes; ++i) {
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += fmt::format("{:02x}", bytes[i]);
-  }
-  return text;
 }
 
 bool can_create(const std::string& path) {
@@ -92,15 +74,15 @@ uint64_t raise_descriptor_limit(uint64_t needed) {
 Facts real_facts() {
   Facts facts;
   facts.environment = own_environment();
-  facts.getenv = get_variable;
-  facts.gpus = [] { return process::count_gpus(get_variable); };
+  facts.getenv = environment_variable;
+  facts.gpus = [] { return process::count_gpus(environment_variable); };
   facts.usable_cores = [] { return process::usable_cores(); };
   facts.affinity_cpus = [] { return static_cast<int>(process::affinity_cpus().size()); };
-  facts.find_python = [] { return process::find_python(get_variable); };
+  facts.find_python = [] { return process::find_python(environment_variable); };
   facts.find_program = [](const std::string& name) {
-    return process::find_program(name, get_variable("PATH").value_or("/usr/local/bin:/usr/bin:/bin"));
+    return process::find_program(name, environment_variable("PATH").value_or(process::kDefaultPath));
   };
-  facts.find_torch = [](const std::string& python) { return process::find_torch(python, get_variable); };
+  facts.find_torch = [](const std::string& python) { return process::find_torch(python, environment_variable); };
   facts.path_kind = path_kind;
   facts.fully_qualified_hostname = net::fully_qualified_hostname;
   facts.uuid = random_uuid;

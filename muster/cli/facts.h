@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/environment.h"
 #include "muster/base/result.h"
 #include "muster/process/gpus.h"
 #include "muster/process/python.h"
@@ -27,7 +28,7 @@ enum class PathKind {
 // resolver, a scan of /proc). Tests supply their own.
 struct Facts {
   process::Environment environment;
-  std::function<std::optional<std::string>(const std::string&)> getenv;
+  GetEnv getenv;
   std::function<process::GpuCount()> gpus;
   std::function<int()> usable_cores;
   std::function<int()> affinity_cpus;

@@ -1,22 +1,16 @@
 #include <unistd.h>
 
-#include <cstdlib>
-
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
+#include "muster/base/version.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/help.h"
 #include "muster/cli/man_page.h"
 #include "muster/cli/verbs.h"
-#include "muster/cli/version.h"
 
 namespace muster::cli {
 namespace {
-
-std::optional<std::string> get_variable(const std::string& name) {
-  const char* value = ::getenv(name.c_str());
-  return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-}
 
 int fail(const Error& error) {
   std::string text = fmt::format("muster: error: {}\n", error.text());
@@ -51,7 +45,7 @@ int help_command(const Parsed& parsed) {
 }
 
 int small_command(const VerbInfo& verb, const std::vector<std::string>& arguments) {
-  auto parsed = parse_arguments(verb.verb, arguments, get_variable);
+  auto parsed = parse_arguments(verb.verb, arguments, environment_variable);
   if (!parsed) return fail(parsed.error());
   if (parsed->immediate)
     return print(verb_help(verb.verb, fmt::format("muster {}", verb.name), style_of(STDOUT_FILENO)));

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "muster/agent/worker_env.h"
+#include "muster/base/version.h"
 #include "muster/cli/help.h"
 #include "muster/cli/verbs.h"
-#include "muster/cli/version.h"
 
 namespace muster::cli {
 namespace {

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+
+#include "muster/base/strings.h"
 
 namespace muster::cli {
 namespace {
@@ -154,11 +155,7 @@ std::string underscored(const Option& option) {
   return option.name.find('-') == std::string_view::npos ? std::string() : "--" + destination(option);
 }
 
-std::string pet_variable(const Option& option) {
-  std::string name = "PET_" + destination(option);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-  return name;
-}
+std::string pet_variable(const Option& option) { return "PET_" + upper_case(destination(option)); }
 
 std::string_view group_title(OptionGroup group) {
   switch (group) {

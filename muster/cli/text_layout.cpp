@@ -21,16 +21,12 @@ TextStyle style_of(int fd) {
   return style;
 }
 
-size_t columns(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 std::string wrap(std::string_view text, size_t indent, int width) {
   std::string lines;
   size_t used = 0;
   for (std::string_view word : split(text, ' ')) {
     if (word.empty()) continue;
-    if (used > 0 && used + 1 + columns(word) > static_cast<size_t>(width)) {
+    if (used > 0 && used + 1 + count_characters(word) > static_cast<size_t>(width)) {
       lines += '\n';
       used = 0;
     }
@@ -42,7 +38,7 @@ std::string wrap(std::string_view text, size_t indent, int width) {
       ++used;
     }
     lines += word;
-    used += columns(word);
+    used += count_characters(word);
   }
   return lines + "\n";
 }

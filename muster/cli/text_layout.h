@@ -14,8 +14,6 @@ struct TextStyle {
 // Of a descriptor: a terminal's width and, unless NO_COLOR is set, bold; 80 plain columns else.
 TextStyle style_of(int fd);
 
-// Columns a text takes: its UTF-8 characters.
-size_t columns(std::string_view text);
 // Words filled into lines of at most `width` columns, each behind `indent` spaces and ended by a newline.
 std::string wrap(std::string_view text, size_t indent, int width);
 // Up to the first full stop that ends a sentence.

@@ -83,8 +83,7 @@ std::optional<double> python_float(std::string_view text) {
     sign = text[0] == '-' ? -1 : 1;
     text.remove_prefix(1);
   }
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(text);
   if (lower == "inf" || lower == "infinity") return sign * HUGE_VAL;
   if (lower == "nan") return std::nan("");
   auto digits = without_underscores(text);
@@ -236,8 +235,7 @@ Result<uint64_t> parse_size(std::string_view text) {
   const char* end = text.data() + text.size();
   auto [rest, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc()) return malformed;
-  std::string unit(rest, end);
-  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string unit = lower_case({rest, end});
   if (unit.ends_with("ib")) {
     unit.resize(unit.size() - 2);
   } else if (unit.ends_with('b')) {

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
+#include "muster/base/version.h"
 #include "muster/cli/commands.h"
-#include "muster/cli/version.h"
 
 namespace muster::cli {
 

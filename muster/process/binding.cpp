@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "muster/base/strings.h"
 #include "muster/process/cpu_layout.h"
 #include "muster/process/cpus.h"
 
@@ -138,16 +139,6 @@ Result<std::vector<std::vector<int>>> bind_workers(const BindingRequest& request
   return assign_cpus(request.binding, layout_of(topology.get(), allowed.get()), near);
 }
 
-std::string cpu_ranges(const std::vector<int>& cpus) {
-  std::string text;
-  for (size_t i = 0; i < cpus.size();) {
-    size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += last == i ? std::to_string(cpus[i]) : fmt::format("{}-{}", cpus[i], cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
+std::string cpu_ranges(const std::vector<int>& cpus) { return number_ranges(cpus, ","); }
 
 }  // namespace muster::process

@@ -1,10 +1,11 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "muster/base/environment.h"
 
 namespace muster::process {
 
@@ -15,8 +16,6 @@ struct GpuCount {
   std::vector<std::string> ids;  // as the variable lists them, else "0" … "n-1"
   std::string visible_variable;  // the variable that hides devices from a worker: CUDA_VISIBLE_DEVICES, …
 };
-
-using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
 
 // Looks, in this order, at CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES, ZE_AFFINITY_MASK, the
 // scheduler's variables, <root>/proc/driver/nvidia/gpus and <root>/sys/class/kfd. Loads no driver library, and reads

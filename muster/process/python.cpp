@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";  // as a shell has it when PATH is unset
-
 enum class Candidate { kAbsent, kNotExecutable, kGood };
 
 Candidate judge(const std::string& file) {

@@ -4,10 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/environment.h"
 #include "muster/base/result.h"
-#include "muster/process/gpus.h"
 
 namespace muster::process {
+
+// The PATH a shell has when it is unset.
+inline constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
 // First executable file of that name on PATH (or the name itself if it has a slash): kNotFound or kNotExecutable else.
 Result<std::string> find_program(const std::string& name, const std::string& path);

@@ -53,8 +53,7 @@ std::optional<int> parse_signal(std::string_view text) {
     if (*number < 1 || *number > kHighestSignal) return std::nullopt;
     return static_cast<int>(*number);
   }
-  std::string upper(text);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  const std::string upper = upper_case(text);
   std::string_view name = upper;
   if (name.starts_with("SIG")) name.remove_prefix(3);
   for (int number = 1; number <= kHighestSignal; ++number) {

@@ -14,10 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool same_word(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
+bool same_word(std::string_view a, std::string_view b) { return lower_case(a) == lower_case(b); }
 
 bool present(const fs::path& path) {
   std::error_code error;

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/process/gpus.h"
+#include "muster/base/environment.h"
 #include "muster/process/python.h"
 
 namespace muster::process {

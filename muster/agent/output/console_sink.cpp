@@ -14,6 +14,8 @@
 #include <climits>
 #include <utility>
 
+#include "muster/base/log.h"
+
 namespace muster::agent {
 namespace {
 
@@ -44,12 +46,7 @@ std::string_view fit_columns(std::string_view text, size_t columns) {
   return text.substr(0, i);
 }
 
-ConsoleSink::ConsoleSink(net::EventLoop& loop, int fd) : loop_(loop), fd_(fd) {
-  const char* tmp = ::getenv("TMPDIR");
-  spool_directory_ = tmp != nullptr && *tmp != '\0' ? tmp : "/tmp";
-  spool_cap_ = uint64_t{1} << 30;
-  classify();
-}
+ConsoleSink::ConsoleSink(net::EventLoop& loop, int fd) : loop_(loop), fd_(fd) { classify(); }
 
 ConsoleSink::~ConsoleSink() {
   if (watching_) loop_.unwatch(fd_);
@@ -267,9 +264,8 @@ void ConsoleSink::refill() {
   }
   spool_.finish();
   if (uint64_t dropped = spool_.dropped_lines() - std::exchange(dropped_said_, spool_.dropped_lines()); dropped > 0) {
-    queue_ +=
-        fmt::format("muster: warning: {} lines dropped here: too slow a reader, and the spool in {} is full ({})\n",
-                    dropped, spool_directory_, spool_.reason());
+    queue_ += fmt::format("{}{} lines dropped here: too slow a reader, and the spool in {} is full ({})\n",
+                          log_prefix(LogLevel::kWarning), dropped, spool_directory_, spool_.reason());
   }
   queue_ += std::exchange(own_words_, {});
   spool_.reset();

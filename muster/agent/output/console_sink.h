@@ -8,6 +8,7 @@
 #include "muster/agent/output/capped_file.h"
 #include "muster/agent/output/pacer.h"
 #include "muster/base/clock.h"
+#include "muster/base/environment.h"
 #include "muster/net/event_loop.h"
 
 namespace muster::agent {
@@ -97,8 +98,8 @@ class ConsoleSink {
   CappedFile spool_;
   uint64_t spool_read_ = 0;
   uint64_t dropped_said_ = 0;
-  std::string spool_directory_;
-  uint64_t spool_cap_ = 0;
+  std::string spool_directory_ = temporary_directory();
+  uint64_t spool_cap_ = uint64_t{1} << 30;
 
   bool scheduled_ = false;
   bool watching_ = false;

@@ -16,8 +16,7 @@ struct LabelNames {
   std::string hostname;
 };
 
-// Python's string.Template.safe_substitute: "$name" and "${name}" for the names above, "$$" for "$"; anything else
-// stays as it is. Pure.
+// safe_substitute() with the names above. Pure.
 std::string expand_prefix(std::string_view text, const LabelNames& names);
 
 // What stands in front of each line of a worker on the console; empty: nothing. A template wins over the label;

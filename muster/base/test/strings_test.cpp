@@ -11,6 +11,23 @@ TEST(Strings, SplitKeepsEmptyParts) {
   EXPECT_THAT(split("", ','), testing::ElementsAre(""));
 }
 
+TEST(Strings, CaseIsThatOfAsciiAlone) {
+  EXPECT_EQ(lower_case("GiB Ä"), "gib Ä");
+  EXPECT_EQ(upper_case("usr1 ä"), "USR1 ä");
+}
+
+TEST(Strings, CharactersAreNotBytes) {
+  EXPECT_EQ(count_characters(""), 0u);
+  EXPECT_EQ(count_characters("a…ä"), 3u);
+}
+
+TEST(Strings, NumberRanges) {
+  EXPECT_EQ(number_ranges({}, ","), "");
+  EXPECT_EQ(number_ranges({5}, ","), "5");
+  EXPECT_EQ(number_ranges({0, 1, 2, 3, 8}, ","), "0-3,8");
+  EXPECT_EQ(number_ranges({0, 2, 3}, ", "), "0, 2-3");
+}
+
 TEST(Strings, ParseIntWantsTheWholeText) {
   EXPECT_EQ(parse_int("-12"), -12);
   for (const char* bad : {"", " 1", "1 ", "+1", "1x", "99999999999999999999"})

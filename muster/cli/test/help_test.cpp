@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "muster/base/strings.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/man_page.h"
 #include "muster/cli/verbs.h"
@@ -50,7 +51,7 @@ TEST(Help, NamesEveryOptionAndStaysInItsWidth) {
       for (std::string line; std::getline(lines, line);) {
         // Commands to copy and the names of options stay whole.
         if (line.starts_with("      ") || !line.starts_with(" ")) {
-          EXPECT_LE(columns(line), static_cast<size_t>(width)) << line;
+          EXPECT_LE(count_characters(line), static_cast<size_t>(width)) << line;
         }
       }
     }
