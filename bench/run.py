@@ -21,6 +21,7 @@ BENCHMARKS = [
     "output",
     "memory",
     "restart",
+    "cleanup",
     "store",
 ]
 
