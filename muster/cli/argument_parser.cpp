@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/base/strings.h"
+#include "muster/cli/complaints.h"
 #include "muster/cli/values.h"
 #include "muster/cli/verbs.h"
 
@@ -15,14 +16,6 @@ struct Named {
   std::string spelling;              // as declared: "--nnodes", "-t"
   std::optional<std::string> value;  // "--nnodes=2", "-t3"
 };
-
-std::vector<std::string> spellings(const Option& option) {
-  std::vector<std::string> all;
-  if (option.short_flag != 0) all.push_back({'-', option.short_flag});
-  all.push_back(dashed(option));
-  if (std::string with_underscores = underscored(option); !with_underscores.empty()) all.push_back(with_underscores);
-  return all;
-}
 
 // "-5", "-.5": argparse takes these for words, since no option looks like a number.
 bool looks_like_negative_number(std::string_view word) {
@@ -41,7 +34,7 @@ bool looks_like_negative_number(std::string_view word) {
 class Parser {
  public:
   Parser(Verb verb, const std::vector<std::string>& arguments, const GetEnv& getenv)
-      : verb_(verb), dialect_(dialect_of(verb)), arguments_(arguments), getenv_(getenv) {
+      : verb_(verb), dialect_(dialect_of(verb)), complaints_(verb), arguments_(arguments), getenv_(getenv) {
     for (const Option& option : options()) {
       if (!option.in(verb)) continue;
       for (std::string& spelling : spellings(option)) spellings_.emplace_back(&option, std::move(spelling));
@@ -76,16 +69,6 @@ class Parser {
     return found;
   }
 
-  Error ambiguous(std::string_view word, const std::vector<std::pair<const Option*, std::string>>& found) const {
-    std::vector<std::string> names;
-    names.reserve(found.size());
-    for (const auto& [option, spelling] : found) names.push_back(spelling);
-    if (dialect_ == Dialect::kArgparse)
-      return usage_error("ambiguous option: {} could match {}", word, muster::join(names, ", "));
-    return {ErrorKind::kUsage, fmt::format("option '{}' is ambiguous", word),
-            fmt::format("it could be {}", muster::join(names, ", "))};
-  }
-
   // Whether a word names an option; nothing: it is a plain word.
   Result<std::optional<Named>> classify(const std::string& word) const {
     using Answer = std::optional<Named>;
@@ -100,7 +83,11 @@ class Parser {
     }
     if (word[1] == '-') {
       auto found = candidates(head);
-      if (found.size() > 1) return ambiguous(word, found);
+      if (found.size() > 1) {
+        std::vector<std::string> could_be;
+        for (auto& [option, spelling] : found) could_be.push_back(std::move(spelling));
+        return complaints_.ambiguous(word, could_be);
+      }
       if (found.size() == 1) return Answer(Named{found[0].first, found[0].second, tail});
     } else if (const Option* option = find(word.substr(0, 2))) {
       return Answer(Named{option, word.substr(0, 2), word.substr(2)});
@@ -159,7 +146,7 @@ class Parser {
     std::vector<std::pair<const Option*, std::optional<std::string>>> taken;
     while (true) {
       if (named.option == nullptr) {
-        if (dialect_ == Dialect::kMuster) return unknown_option(named.spelling);
+        if (dialect_ == Dialect::kMuster) return complaints_.unknown_option(named.spelling);
         unknown_.push_back(arguments_[i]);
         return i + 1;
       }
@@ -169,7 +156,7 @@ class Parser {
       if (!named.value) break;
       const Option* next = nullptr;
       if (named.spelling[1] != '-' && !named.value->empty()) next = find(std::string{'-', (*named.value)[0]});
-      if (next == nullptr) return takes_no_value(option, *named.value);
+      if (next == nullptr) return complaints_.takes_no_value(option, *named.value);
       std::string rest = named.value->substr(1);
       named = Named{next, {'-', next->short_flag}, rest.empty() ? std::nullopt : std::optional(rest)};
     }
@@ -177,7 +164,7 @@ class Parser {
     if (named.option->takes_value()) {
       if (!named.value) {
         MUSTER_TRY(const bool there, has_value_at(next_word));
-        if (!there) return missing_value(*named.option);
+        if (!there) return complaints_.missing_value(*named.option);
         named.value = arguments_[next_word++];
       }
       taken.emplace_back(named.option, named.value);
@@ -210,10 +197,10 @@ class Parser {
     switch (option.kind) {
       case OptionKind::kInteger:
         if (auto number = python_int(*value)) return Values{*number};
-        return not_a_number(option, "int", *value, source);
+        return complaints_.not_a_number(option, "int", *value, source);
       case OptionKind::kNumber:
         if (python_float(*value)) return Values{*value};
-        return not_a_number(option, "float", *value, source);
+        return complaints_.not_a_number(option, "float", *value, source);
       case OptionKind::kList:
         return split_list(*value);
       case OptionKind::kText:
@@ -224,7 +211,7 @@ class Parser {
     if (!option.choices.empty() && (source == Source::kCommandLine || dialect_ == Dialect::kMuster)) {
       auto choices = split(option.choices, '|');
       if (std::find(choices.begin(), choices.end(), *value) == choices.end())
-        return no_such_choice(option, *value, source);
+        return complaints_.no_such_choice(option, *value, source);
     }
     return Values{*value};
   }
@@ -273,68 +260,9 @@ class Parser {
     return {};
   }
 
-  // "argument --a-b/--a_b: " in front of argparse's complaints.
-  Error complaint(const Option& option, std::string text) const {
-    return usage_error("argument {}: {}", muster::join(spellings(option), "/"), text);
-  }
-
-  std::string where(const Option& option, Source source) const {
-    return source == Source::kEnvironment ? pet_variable(option) : dashed(option);
-  }
-
-  Error not_a_number(const Option& option, std::string_view type, const std::string& value, Source source) const {
-    if (dialect_ == Dialect::kArgparse)
-      return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
-    return {ErrorKind::kUsage, fmt::format("{}: '{}' is no number", where(option, source), value),
-            fmt::format("write {} {}", dashed(option), option.metavar)};
-  }
-
-  Error no_such_choice(const Option& option, const std::string& value, Source source) const {
-    auto choices = split(option.choices, '|');
-    std::vector<std::string> shown;
-    shown.reserve(choices.size());
-    for (std::string_view choice : choices)
-      shown.push_back(dialect_ == Dialect::kArgparse ? python_repr(choice) : std::string(choice));
-    std::string list = muster::join(shown, ", ");
-    if (dialect_ == Dialect::kArgparse)
-      return complaint(option, fmt::format("invalid choice: {} (choose from {})", python_repr(value), list));
-    return {ErrorKind::kUsage, fmt::format("{}: '{}' is not supported", where(option, source), value),
-            fmt::format("choose {}", list)};
-  }
-
-  Error missing_value(const Option& option) const {
-    if (dialect_ == Dialect::kArgparse) return complaint(option, "expected one argument");
-    return {ErrorKind::kUsage, fmt::format("option '{}' needs a value", dashed(option)),
-            fmt::format("write {} {}", dashed(option), option.metavar)};
-  }
-
-  Error takes_no_value(const Option& option, const std::string& value) const {
-    if (dialect_ == Dialect::kArgparse) return complaint(option, "ignored explicit argument " + python_repr(value));
-    return {ErrorKind::kUsage, fmt::format("option '{}' takes no value", dashed(option)),
-            fmt::format("leave '{}' out", value)};
-  }
-
-  Error unknown_option(const std::string& word) const {
-    const std::string typed = word.substr(0, word.find('='));
-    Error error = usage_error("unknown option '{}'", typed);
-    std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
-    std::replace(name.begin(), name.end(), '_', '-');
-    const Option* best = nullptr;
-    size_t best_distance = std::max<size_t>(3, name.size() / 3 + 1);
-    for (const Option& option : options()) {
-      if (!option.in(verb_)) continue;
-      if (size_t distance = edit_distance(name, option.name); distance < best_distance) {
-        best = &option;
-        best_distance = distance;
-      }
-    }
-    error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))
-                                 : fmt::format("'muster {} --help' lists them all", info(verb_).name);
-    return error;
-  }
-
   const Verb verb_;
   const Dialect dialect_;
+  const Complaints complaints_;
   const std::vector<std::string>& arguments_;
   const GetEnv& getenv_;
   std::vector<std::pair<const Option*, std::string>> spellings_;  // of all options of the verb, in order
@@ -367,36 +295,6 @@ std::optional<Error> malformed_flag_variable(Verb verb, const GetEnv& getenv) {
                    "set it to 0 or 1, or unset it"};
   }
   return std::nullopt;
-}
-
-std::string argparse_usage(Verb verb, std::string_view program, int columns) {
-  std::vector<std::string> parts;
-  for (const Option& option : options()) {
-    if (!option.in(verb)) continue;
-    std::string part = "[" + spellings(option)[0];
-    if (option.takes_value()) {
-      std::string value = pet_variable(option).substr(4);
-      if (!option.choices.empty()) {
-        value = "{" + std::string(option.choices) + "}";
-        std::replace(value.begin(), value.end(), '|', ',');
-      }
-      part += " " + value;
-    }
-    parts.push_back(part + "]");
-  }
-  const std::string head = fmt::format("usage: {}", program);
-  std::string text;
-  std::string line = head;
-  auto add = [&](const std::string& part) {
-    if (line.size() + 1 + part.size() > static_cast<size_t>(columns) - 2 && line.size() > head.size()) {
-      text += line + "\n";
-      line = std::string(head.size(), ' ');
-    }
-    line += " " + part;
-  };
-  for (const std::string& part : parts) add(part);
-  text += line + "\n";
-  return text + std::string(head.size(), ' ') + " training_script ...\n";
 }
 
 }  // namespace muster::cli

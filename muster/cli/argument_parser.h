@@ -53,7 +53,4 @@ Result<Parsed> parse_arguments(Verb verb, const std::vector<std::string>& argume
 // A PET_ variable of a flag that is no number: argparse fails on it before it looks at anything else.
 std::optional<Error> malformed_flag_variable(Verb verb, const GetEnv& getenv);
 
-// argparse's usage text, wrapped to `columns`.
-std::string argparse_usage(Verb verb, std::string_view program, int columns);
-
 }  // namespace muster::cli

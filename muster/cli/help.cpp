@@ -87,4 +87,34 @@ std::string verb_help(Verb verb, std::string_view program, const TextStyle& styl
   return text;
 }
 
+std::string argparse_usage(Verb verb, std::string_view program, int columns) {
+  std::vector<std::string> parts;
+  for (const Option& option : options()) {
+    if (!option.in(verb)) continue;
+    std::string part = "[" + spellings(option)[0];
+    if (option.takes_value()) {
+      std::string value = pet_variable(option).substr(4);
+      if (!option.choices.empty()) {
+        value = "{" + std::string(option.choices) + "}";
+        std::replace(value.begin(), value.end(), '|', ',');
+      }
+      part += " " + value;
+    }
+    parts.push_back(part + "]");
+  }
+  const std::string head = fmt::format("usage: {}", program);
+  std::string text;
+  std::string line = head;
+  auto add = [&](const std::string& part) {
+    if (line.size() + 1 + part.size() > static_cast<size_t>(columns) - 2 && line.size() > head.size()) {
+      text += line + "\n";
+      line = std::string(head.size(), ' ');
+    }
+    line += " " + part;
+  };
+  for (const std::string& part : parts) add(part);
+  text += line + "\n";
+  return text + std::string(head.size(), ' ') + " training_script ...\n";
+}
+
 }  // namespace muster::cli

@@ -17,4 +17,7 @@ std::string option_heading(const Option& option);
 // The help text with default, choices and variable, as `verb` has them.
 std::string option_text(const Option& option, Verb verb);
 
+// argparse's usage text, wrapped to `columns`.
+std::string argparse_usage(Verb verb, std::string_view program, int columns);
+
 }  // namespace muster::cli

@@ -155,6 +155,14 @@ std::string underscored(const Option& option) {
   return option.name.find('-') == std::string_view::npos ? std::string() : "--" + destination(option);
 }
 
+std::vector<std::string> spellings(const Option& option) {
+  std::vector<std::string> all;
+  if (option.short_flag != 0) all.push_back({'-', option.short_flag});
+  all.push_back(dashed(option));
+  if (std::string with_underscores = underscored(option); !with_underscores.empty()) all.push_back(with_underscores);
+  return all;
+}
+
 std::string pet_variable(const Option& option) { return "PET_" + upper_case(destination(option)); }
 
 std::string_view group_title(OptionGroup group) {

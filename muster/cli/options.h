@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::cli {
 
@@ -116,7 +117,9 @@ const Option& option(Opt id);
 std::string dashed(const Option& option);
 std::string underscored(const Option& option);
 std::string pet_variable(const Option& option);
-std::string destination(const Option& option);  // node_rank
+std::string destination(const Option& option);
+// All that may be typed for it: "-t", "--node-rank", "--node_rank".
+std::vector<std::string> spellings(const Option& option);
 
 std::string_view group_title(OptionGroup group);
 std::span<const OptionGroup> option_groups();

@@ -154,14 +154,5 @@ TEST(ArgumentParser, TorchrunKnowsNoneOfOurOwnOptions) {
   EXPECT_TRUE(parse(Verb::kLaunch, {"--use_env", "a.py"})->flag(Opt::kUseEnv));
 }
 
-TEST(ArgumentParser, UsageIsWrappedAsArgparseDoes) {
-  std::string usage = argparse_usage(Verb::kTorchrun, "torchrun", 80);
-  EXPECT_THAT(usage,
-              testing::StartsWith("usage: torchrun [-h] [--nnodes NNODES] [--nproc-per-node NPROC_PER_NODE]\n"
-                                  "                [--rdzv-backend RDZV_BACKEND] [--rdzv-endpoint RDZV_ENDPOINT]\n"));
-  EXPECT_THAT(usage, HasSubstr("[--start-method {spawn,fork,forkserver}]"));
-  EXPECT_THAT(usage, testing::EndsWith("\n                training_script ...\n"));
-}
-
 }  // namespace
 }  // namespace muster::cli

@@ -103,5 +103,14 @@ TEST(TextLayout, WrapsWordsAndCountsCharactersNotBytes) {
   EXPECT_EQ(first_sentence("e.g. this"), "e.g") << "so help texts put no such thing into their first sentence";
 }
 
+TEST(Help, UsageIsWrappedAsArgparseDoes) {
+  std::string usage = argparse_usage(Verb::kTorchrun, "torchrun", 80);
+  EXPECT_THAT(usage,
+              testing::StartsWith("usage: torchrun [-h] [--nnodes NNODES] [--nproc-per-node NPROC_PER_NODE]\n"
+                                  "                [--rdzv-backend RDZV_BACKEND] [--rdzv-endpoint RDZV_ENDPOINT]\n"));
+  EXPECT_THAT(usage, HasSubstr("[--start-method {spawn,fork,forkserver}]"));
+  EXPECT_THAT(usage, testing::EndsWith("\n                training_script ...\n"));
+}
+
 }  // namespace
 }  // namespace muster::cli

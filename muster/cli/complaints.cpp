@@ -1,0 +1,81 @@
+#include "muster/cli/complaints.h"
+
+#include <algorithm>
+
+#include "muster/base/strings.h"
+#include "muster/cli/values.h"
+#include "muster/cli/verbs.h"
+
+namespace muster::cli {
+namespace {
+
+// "argument --a-b/--a_b: " in front of argparse's complaints.
+Error complaint(const Option& option, std::string_view text) {
+  return usage_error("argument {}: {}", muster::join(spellings(option), "/"), text);
+}
+
+std::string where(const Option& option, Source source) {
+  return source == Source::kEnvironment ? pet_variable(option) : dashed(option);
+}
+
+}  // namespace
+
+Error Complaints::ambiguous(std::string_view word, const std::vector<std::string>& could_be) const {
+  const std::string names = muster::join(could_be, ", ");
+  if (dialect_ == Dialect::kArgparse) return usage_error("ambiguous option: {} could match {}", word, names);
+  return {ErrorKind::kUsage, fmt::format("option '{}' is ambiguous", word), fmt::format("it could be {}", names)};
+}
+
+Error Complaints::not_a_number(const Option& option, std::string_view type, const std::string& value,
+                               Source source) const {
+  if (dialect_ == Dialect::kArgparse)
+    return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
+  return {ErrorKind::kUsage, fmt::format("{}: '{}' is no number", where(option, source), value),
+          fmt::format("write {} {}", dashed(option), option.metavar)};
+}
+
+Error Complaints::no_such_choice(const Option& option, const std::string& value, Source source) const {
+  auto choices = split(option.choices, '|');
+  std::vector<std::string> shown;
+  shown.reserve(choices.size());
+  for (std::string_view choice : choices)
+    shown.push_back(dialect_ == Dialect::kArgparse ? python_repr(choice) : std::string(choice));
+  std::string list = muster::join(shown, ", ");
+  if (dialect_ == Dialect::kArgparse)
+    return complaint(option, fmt::format("invalid choice: {} (choose from {})", python_repr(value), list));
+  return {ErrorKind::kUsage, fmt::format("{}: '{}' is not supported", where(option, source), value),
+          fmt::format("choose {}", list)};
+}
+
+Error Complaints::missing_value(const Option& option) const {
+  if (dialect_ == Dialect::kArgparse) return complaint(option, "expected one argument");
+  return {ErrorKind::kUsage, fmt::format("option '{}' needs a value", dashed(option)),
+          fmt::format("write {} {}", dashed(option), option.metavar)};
+}
+
+Error Complaints::takes_no_value(const Option& option, const std::string& value) const {
+  if (dialect_ == Dialect::kArgparse) return complaint(option, "ignored explicit argument " + python_repr(value));
+  return {ErrorKind::kUsage, fmt::format("option '{}' takes no value", dashed(option)),
+          fmt::format("leave '{}' out", value)};
+}
+
+Error Complaints::unknown_option(const std::string& word) const {
+  const std::string typed = word.substr(0, word.find('='));
+  Error error = usage_error("unknown option '{}'", typed);
+  std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
+  const Option* best = nullptr;
+  size_t best_distance = std::max<size_t>(3, name.size() / 3 + 1);
+  for (const Option& option : options()) {
+    if (!option.in(verb_)) continue;
+    if (size_t distance = edit_distance(name, option.name); distance < best_distance) {
+      best = &option;
+      best_distance = distance;
+    }
+  }
+  error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))
+                               : fmt::format("'muster {} --help' lists them all", info(verb_).name);
+  return error;
+}
+
+}  // namespace muster::cli

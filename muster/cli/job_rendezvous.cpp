@@ -1,0 +1,80 @@
+#include "muster/cli/job_planner.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kDefaultStaticPort = 29500;
+
+}  // namespace
+
+// One node: who is MASTER_ADDR, on which port, and what the job is called.
+Result<void> Planner::plan_rendezvous() {
+  auto conf = parse_rendezvous_conf(text(Opt::kRdzvConf));
+  if (!conf) return about(Opt::kRdzvConf, conf.error());
+  const bool has_endpoint = !text(Opt::kRdzvEndpoint).empty() && !standalone();
+  const bool has_port = parsed_.has(Opt::kMasterPort);
+  const bool is_static = !standalone() && text(Opt::kRdzvBackend) == "static" && (has_endpoint || has_port);
+
+  job_.rdzv_backend = is_static ? "static" : "c10d";
+  job_.run_id = text(Opt::kRdzvId);
+  const bool named = parsed_.given(Opt::kRdzvId) && !(ours_ && job_.run_id.empty());
+  // torchrun overwrites even a given id when it decides by itself where to meet.
+  if (standalone() || (ours_ ? !named : !is_static && text(Opt::kRdzvBackend) == "static")) job_.run_id = facts_.uuid();
+  if (job_.run_id.empty()) job_.run_id = decimal_id();
+
+  Endpoint endpoint;
+  if (has_endpoint) {
+    auto given = parse_endpoint(text(Opt::kRdzvEndpoint), -1);
+    if (!given) return about(Opt::kRdzvEndpoint, given.error());
+    endpoint = *given;
+  }
+  if (is_static) return plan_static(has_endpoint, endpoint);
+  job_.master_addr = parsed_.has(Opt::kLocalAddr) ? text(Opt::kLocalAddr)
+                     : ours_                      ? text(Opt::kMasterAddr)
+                                                  : facts_.fully_qualified_hostname();
+  // c10d's endpoint is where agents meet; with one node there is nobody to meet, and the store takes its port.
+  if (ours_ && endpoint.port > 0) return fix_port(endpoint.port);
+  return {};
+}
+
+Result<void> Planner::plan_static(bool has_endpoint, const Endpoint& endpoint) {
+  if (!has_endpoint) {
+    MUSTER_TRY(int64_t port, integer(Opt::kMasterPort, 0, 65535));
+    auto address = parse_endpoint(text(Opt::kMasterAddr) + ":0", 0);
+    if (!address) return about(Opt::kMasterAddr, address.error());
+    job_.master_addr = address->host;
+    return fix_port(static_cast<int>(port));
+  }
+  if (endpoint.port < 0)
+    return about(Opt::kRdzvEndpoint, {ErrorKind::kUsage, fmt::format("'{}' has no port", text(Opt::kRdzvEndpoint)),
+                                      fmt::format("write {}:{}, or use --rdzv-backend c10d", text(Opt::kRdzvEndpoint),
+                                                  kDefaultStaticPort)});
+  job_.master_addr = endpoint.host;
+  return fix_port(endpoint.port);
+}
+
+Result<void> Planner::fix_port(int port) {
+  job_.master_port = static_cast<uint16_t>(port);
+  return port == 0 ? Result<void>() : facts_.check_port(job_.master_port);
+}
+
+// 38 digits at most, as Python's uuid4().int has.
+std::string Planner::decimal_id() const {
+  unsigned __int128 number = 0;
+  for (char c : facts_.uuid()) {
+    if (c == '-') continue;
+    number = number * 16 + static_cast<unsigned>(c <= '9' ? c - '0' : c - 'a' + 10);
+  }
+  std::string digits;
+  for (; number != 0; number /= 10)
+    digits.insert(digits.begin(), static_cast<char>('0' + static_cast<int>(number % 10)));
+  return digits;
+}
+
+void Planner::plan_store() {
+  const bool unshared = facts_.getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
+  const bool by_worker = text(Opt::kStore) == "worker" || (text(Opt::kStore).empty() && (old_torch_ || unshared));
+  job_.store_host = by_worker ? agent::StoreHost::kWorker : agent::StoreHost::kAgent;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,85 @@
+#include "muster/base/strings.h"
+#include "muster/cli/job_planner.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
+
+}  // namespace
+
+Result<void> Planner::plan_output() {
+  agent::OutputSpec& output = job_.output;
+  output.log_dir = text(Opt::kLogDir);
+  const RankSyntax syntax = ours_ ? RankSyntax::kAny : RankSyntax::kTorchrun;
+  for (auto [id, masks] : {std::pair(Opt::kRedirects, &output.redirects), std::pair(Opt::kTee, &output.tee)}) {
+    auto parsed = parse_stream_masks(text(id), job_.workers, syntax);
+    if (!parsed) return about(id, parsed.error());
+    *masks = *std::move(parsed);
+  }
+  if (ours_ && !output.log_dir.empty() && output.log_dir != "/dev/null" && !parsed_.given(Opt::kRedirects) &&
+      !parsed_.given(Opt::kTee))
+    output.tee = *parse_stream_masks("3", job_.workers, syntax);
+  if (!text(Opt::kLocalRanksFilter).empty()) {
+    auto ranks = parse_ranks(text(Opt::kLocalRanksFilter));
+    if (!ranks) return about(Opt::kLocalRanksFilter, ranks.error());
+    output.console_ranks = *std::move(ranks);
+  }
+  output.stdout_filters = parsed_.list(Opt::kDuplicateStdoutFilters);
+  output.stderr_filters = parsed_.list(Opt::kDuplicateStderrFilters);
+  if (output.log_dir == "/dev/null" && !(output.stdout_filters.empty() && output.stderr_filters.empty()))
+    return Error{ErrorKind::kUsage, "--duplicate-*-filters write files, and --log-dir /dev/null forbids them",
+                 "name a directory"};
+  MUSTER_TRY_VOID(plan_labels());
+  if (!ours_) {
+    output.inherit_plain_streams = true;
+    return {};
+  }
+  MUSTER_TRY(int64_t rank, integer(Opt::kProgressRank, 0, job_.workers - 1));
+  output.progress_rank = static_cast<int>(rank);
+  auto cap = parse_size(text(Opt::kOutputCap));
+  if (!cap) return about(Opt::kOutputCap, cap.error());
+  output.cap = *cap;
+  return {};
+}
+
+Result<void> Planner::plan_labels() {
+  agent::OutputSpec& output = job_.output;
+  output.prefix_template = text(Opt::kLogLinePrefixTemplate);
+  if (output.prefix_template.empty())
+    output.prefix_template = facts_.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("");
+  if (!ours_) {
+    if (output.prefix_template.empty()) output.prefix_template = kTorchrunPrefix;
+    return {};
+  }
+  if (auto ok = check_prefix_template(output.prefix_template); !ok)
+    return about(Opt::kLogLinePrefixTemplate, ok.error());
+  const std::string& label = text(Opt::kLabel);
+  output.label = label == "host:rank"                                     ? agent::LabelKind::kHostRank
+                 : label == "rank" || (label.empty() && job_.workers > 1) ? agent::LabelKind::kRank
+                                                                          : agent::LabelKind::kNone;
+  // A label that was asked for beats a template from the environment.
+  if (parsed_.has(Opt::kLabel) && !parsed_.given(Opt::kLogLinePrefixTemplate)) output.prefix_template.clear();
+  return {};
+}
+
+Result<void> Planner::plan_stdin() {
+  using Kind = agent::StdinSpec::Kind;
+  const std::string& who = text(Opt::kStdin);
+  if (!ours_) {
+    job_.stdin_spec = {Kind::kInherit, 0};
+  } else if (who == "all") {
+    job_.stdin_spec = {Kind::kAll, 0};
+  } else if (who == "none" || (who.empty() && job_.workers > 1)) {
+    job_.stdin_spec = {Kind::kNone, 0};
+  } else {
+    auto rank = who.empty() ? std::optional<int64_t>(0) : parse_int(who);
+    if (!rank || *rank < 0 || *rank >= job_.workers)
+      return about(Opt::kStdin, {ErrorKind::kUsage, fmt::format("'{}' is no rank of this job", who),
+                                 fmt::format("write none, all, or a rank from 0 to {}", job_.workers - 1)});
+    job_.stdin_spec = {Kind::kRank, static_cast<int>(*rank)};
+  }
+  return {};
+}
+
+}  // namespace muster::cli
