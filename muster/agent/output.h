@@ -16,8 +16,8 @@ namespace muster::agent {
 // What the report needs to know of a worker's stderr.
 struct StderrDigest {
   std::string tail;  // its last bytes (16 KiB at most), from the start of a line
-  std::optional<TimePoint>
-      first_error_time;  // when the error it (seems to have) ended with began: the last traceback, abort message, …
+  // When the error it (seems to have) ended with began: the last traceback, abort message, …
+  std::optional<TimePoint> first_error_time;
   std::string exception_line;  // "ValueError: bad batch", if a traceback was seen
 };
 

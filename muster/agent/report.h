@@ -80,7 +80,7 @@ std::string render(const Report& report, bool colour);
 // torchrun's ChildFailedError: the last line of its traceback and the box. Bytes of the error file are shown as they
 // are, as there.
 std::string render_torchrun(const Report& report);
-// The schema is written down in report_json.cpp.
+// The schema is in docs/guide/failures.md.
 std::string to_json(const Report& report);
 
 }  // namespace muster::agent

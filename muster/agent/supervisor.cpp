@@ -16,6 +16,7 @@
 #include "muster/agent/restart_policy.h"
 #include "muster/agent/round_store.h"
 #include "muster/agent/stop_policy.h"
+#include "muster/agent/stopper.h"
 #include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
 #include "muster/agent/worker_cpus.h"
@@ -71,7 +72,6 @@ class Supervisor {
   void take_signal(int signal);
   void act_on(int signal);
   void stop_by_signal(int signal);
-  void kill_workers();
   void reap_orphans();
   void suspend();
   void resume();
@@ -81,9 +81,6 @@ class Supervisor {
   void sweep_soon();
   void watch_memory();
   void stop_workers(int signal, Duration grace);
-  void escalate();
-  void kill_worker(Worker& worker);
-  void abandon_worker(Worker& worker);
   void end_round();
   bool restart_after_failure();
 
@@ -114,16 +111,12 @@ class Supervisor {
   int restarts_ = 0;
   std::optional<RoundStore> store_;
   std::unique_ptr<Crew> crew_;
+  std::optional<Stopper> stopper_;  // of that crew, until the round ends
   std::optional<Error> start_error_;
 
-  int stop_signal_ = 0;            // what the workers were asked with
   std::vector<int> stop_signals_;  // what we were asked with, in order
   EchoFilter echoes_;
   bool failed_first_ = false;  // a worker had failed before the first of them
-  Duration grace_{};
-  std::optional<Escalation> escalation_;
-  Escalation::Step step_ = Escalation::Step::kAsked;
-  net::EventLoop::TimerId escalation_timer_ = 0;
   net::EventLoop::TimerId sweep_timer_ = 0;
   net::EventLoop::TimerId suspend_timer_ = 0;
   net::EventLoop::TimerId memory_timer_ = 0;
@@ -180,8 +173,6 @@ int Supervisor::run() {
 
 void Supervisor::start_round() {
   state_ = State::kStarting;
-  escalation_.reset();
-  step_ = Escalation::Step::kAsked;
   spawning_ = true;
   if (auto started = try_start_round(); !started) start_error_ = started.error();
   spawning_ = false;
@@ -209,6 +200,7 @@ Result<void> Supervisor::try_start_round() {
                  .job = job_id_,
                  .host = net::hostname()};
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, std::move(info));
+  stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
   events_->ranks_assigned(Clock::now() - begin, restarts_);
   for (int i = 0; i < job_.workers; ++i) {
     take_signals();
@@ -248,7 +240,7 @@ void Supervisor::act_on(int signal) {
       break;
     case SignalMeaning::kKill:
       stop_signals_.push_back(signal);
-      kill_workers();
+      if (stopper_) stopper_->kill_now();
       break;
     case SignalMeaning::kPassOn:
       if (stopping_by_signal()) stop_signals_.push_back(signal);
@@ -274,14 +266,6 @@ void Supervisor::stop_by_signal(int signal) {
   if (state_ == State::kDraining) return;
   voice_.signal_received(signal, crew_ ? crew_->running() : 0, grace_after_signal(job_));
   stop_workers(signal, grace_after_signal(job_));
-}
-
-void Supervisor::kill_workers() {
-  if (!escalation_ || crew_->running() == 0) return;
-  voice_.killing_all(crew_->running());
-  grace_ = Duration(0);
-  escalation_->kill_now(Clock::now());
-  escalate();
 }
 
 // Orphans of our workers are our children: whoever of them ends is collected here.
@@ -345,55 +329,14 @@ void Supervisor::stop_workers(int signal, Duration grace) {
   state_ = State::kStopping;
   if (!crew_ || crew_->running() == 0) return;
   output_->catch_up();  // an error told before the stop is not the stop's doing
-  TimePoint now = Clock::now();
-  stop_signal_ = signal;
-  grace_ = grace;
-  if (escalation_) {
-    escalation_->ask_again(now, grace);
-  } else {
-    escalation_.emplace(now, grace);
-  }
-  for (Worker& worker : crew_->workers()) {
-    if (!worker.running) continue;
-    voice_.closing(worker.child.pid, signal);
-    crew_->ask(worker, signal, now);
-  }
-  escalate();
-}
-
-// Takes the step that is due, if any, and waits for the next.
-void Supervisor::escalate() {
-  if (!escalation_ || crew_->running() == 0) return;
-  TimePoint now = Clock::now();
-  Escalation::Step step = escalation_->step_at(now);
-  if (step != step_) {
-    step_ = step;
-    for (Worker& worker : crew_->workers()) {
-      if (!worker.running) continue;
-      if (step == Escalation::Step::kKilled) kill_worker(worker);
-      if (step == Escalation::Step::kAbandoned) abandon_worker(worker);
-    }
-  }
-  loop_.cancel(escalation_timer_);
-  TimePoint next = escalation_->next_step(now);
-  if (next != TimePoint::max()) escalation_timer_ = loop_.call_at(next, [this] { escalate(); });
-}
-
-void Supervisor::kill_worker(Worker& worker) {
-  if (grace_ > Duration(0)) voice_.killing(worker.placement.rank, worker.child.pid, stop_signal_, grace_);
-  crew_->kill(worker);
-}
-
-void Supervisor::abandon_worker(Worker& worker) {
-  voice_.unkillable(worker.placement.rank, worker.child.pid);
-  crew_->abandon(worker);
-  worker_is_gone(worker);
+  stopper_->ask(signal, grace);
 }
 
 // --- A round ends -----------------------------------------------------------------------------------------------
 
 void Supervisor::end_round() {
-  for (auto timer : {escalation_timer_, sweep_timer_, suspend_timer_, memory_timer_}) loop_.cancel(timer);
+  stopper_.reset();
+  for (auto timer : {sweep_timer_, suspend_timer_, memory_timer_}) loop_.cancel(timer);
   sweep_timer_ = 0;
   if (crew_) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
   if (!start_error_ && crew_->anyone_failed() && restart_after_failure()) return start_round();

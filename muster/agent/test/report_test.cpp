@@ -8,7 +8,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
-#include "muster/agent/report_words.h"
+#include "muster/agent/report/words.h"
 #include "muster/agent/test/outcomes.h"
 
 namespace muster::agent {

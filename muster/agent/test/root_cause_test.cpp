@@ -5,8 +5,8 @@
 #include <csignal>
 #include <random>
 
-#include "muster/agent/last_words.h"
 #include "muster/agent/report.h"
+#include "muster/agent/report/last_words.h"
 #include "muster/agent/test/outcomes.h"
 
 namespace muster::agent {

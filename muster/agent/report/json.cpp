@@ -1,32 +1,9 @@
-// The report as JSON (--report FILE). The schema; null stands for "none", and names are never taken away:
-//
-//   kind          "worker-failed", "signalled" (muster was told to stop) or "muster-failed"
-//   exit_code     of muster
-//   message       one sentence
-//   entrypoint    script, module or program as typed
-//   command       array: what the root cause executed
-//   run_id, round, restarts, max_restarts
-//   signal        name of the signal muster received, or null
-//   reason        why this worker is the root cause
-//   root_cause    a worker (below), or null when no worker failed by itself
-//   workers       array of workers, by rank
-//
-// A worker:
-//   rank, local_rank, host, pid
-//   blame         "root-cause", "itself", "peer" (fell because a peer was gone), "stopped" (by muster), "none" (exit 0)
-//   how           {exit_code: n or null, signal: n or null, name: "SIGKILL" or null, text: for people}
-//   oom           "no", "possibly" (the host's counter moved) or "yes" (the job's own memory limit)
-//   seconds       how long it ran
-//   ended         unix time, with a fraction
-//   exception     "ValueError: bad batch" or null
-//   stderr_tail   array: its last lines, printable; empty for workers that are not to blame
-//   stdout_log, stderr_log   paths or null
-//   error_file    {path, message, callstack, timestamp (unix seconds or null)} or null
+// The report as JSON (--report FILE). docs/guide/failures.md has the schema, from which no name is ever taken away.
 #include <nlohmann/json.hpp>
 
 #include "muster/agent/printable.h"
 #include "muster/agent/report.h"
-#include "muster/agent/report_words.h"
+#include "muster/agent/report/words.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {

@@ -1,4 +1,4 @@
-#include "muster/agent/last_words.h"
+#include "muster/agent/report/last_words.h"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
-#include "muster/agent/report_words.h"
+#include "muster/agent/report/words.h"
 
 #include <algorithm>
 #include <csignal>
 
-#include "muster/agent/last_words.h"
 #include "muster/agent/printable.h"
+#include "muster/agent/report/last_words.h"
 #include "muster/base/strings.h"
 #include "muster/process/signals.h"
 

@@ -3,7 +3,7 @@
 
 #include "muster/agent/printable.h"
 #include "muster/agent/report.h"
-#include "muster/agent/report_words.h"
+#include "muster/agent/report/words.h"
 #include "muster/base/strings.h"
 #include "muster/process/signals.h"
 

@@ -3,9 +3,9 @@
 #include <csignal>
 #include <tuple>
 
-#include "muster/agent/last_words.h"
 #include "muster/agent/report.h"
-#include "muster/agent/report_words.h"
+#include "muster/agent/report/last_words.h"
+#include "muster/agent/report/words.h"
 
 namespace muster::agent {
 namespace {
