@@ -1,31 +1,16 @@
 """Fixtures of the whole-program tests: the program, the two PyTorches, and the check that a job leaves nothing behind."""
 
-import atexit
-import functools
 import os
 import pathlib
-import re
-import select
 import signal
 import subprocess
-import tempfile
-import time
 import uuid
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-MARKER = "MUSTER_TEST_JOB"
-# The promise is one second; a machine that is busy with other tests gets some more. What was
-# forgotten stays for ever.
-GONE_WITHIN_S = 5.0
-TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
+from harness import GONE_WITHIN_S, MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
 
-# What a launcher or a scheduler around the tests would have set: each would change what muster does.
-_FOREIGN = re.compile(
-    r"PET_|TORCH|MUSTER_|SLURM_|PBS_|OMPI_|PMI|NCCL_|CUDA_VISIBLE|ROCR_|HIP_|ZE_AFFINITY|"
-    r"(GROUP_|LOCAL_|ROLE_)?(RANK|WORLD_SIZE)$|ROLE_NAME$|MASTER_|OMP_NUM_THREADS$|PYTHON_EXEC$|LOGLEVEL$"
-)
+TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -83,81 +68,6 @@ def torch_old():
 @pytest.fixture(params=["torch_new", "torch_old"])
 def torch_python(request):
     return request.getfixturevalue(request.param)
-
-
-@functools.lru_cache(maxsize=None)
-def debian_python_dir():
-    """A directory whose `python` is Debian's, which by itself has only `python3`; earlier ones on PATH are not asked."""
-    directory = tempfile.TemporaryDirectory(prefix="muster-test-python-")
-    atexit.register(directory.cleanup)
-    for name in ("python", "python3"):
-        os.symlink("/usr/bin/python3", f"{directory.name}/{name}")
-    return directory.name
-
-
-def clean_env(python=None, **extra):
-    """The environment for a launcher under test: ours without what would steer it, `python` (or Debian's) first on PATH.
-
-    RES_OPTIONS bounds the reverse look-ups of PyTorch's store client. A value of None removes a variable.
-    """
-    env = {k: v for k, v in os.environ.items() if not _FOREIGN.match(k)}
-    env["RES_OPTIONS"] = "timeout:1 attempts:2"
-    env["PATH"] = f"{python.bin_dir if python else debian_python_dir()}:{env['PATH']}"
-    for name, value in extra.items():
-        env.pop(name, None)
-        if value is not None:
-            env[name] = str(value)
-    return env
-
-
-def carriers(marker):
-    """Pids of the living processes whose environment has the marker."""
-    needle = f"{MARKER}={marker}".encode()
-    found = []
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            with open(f"/proc/{entry.name}/environ", "rb") as f:
-                if needle in f.read().split(b"\0"):
-                    found.append(int(entry.name))
-        except OSError:
-            pass  # gone meanwhile, or not ours
-    return found
-
-
-def wait_gone(marker, timeout):
-    """Waits until no process carries the marker; returns those that still do at the end, with their command lines."""
-    deadline = time.monotonic() + timeout
-    while True:
-        left = carriers(marker)
-        remaining = deadline - time.monotonic()
-        if not left or remaining <= 0:
-            return {pid: _command_line(pid) for pid in left}
-        try:
-            fd = os.pidfd_open(left[0])
-        except OSError:
-            continue
-        select.select([fd], [], [], remaining)
-        os.close(fd)
-
-
-def _command_line(pid):
-    try:
-        with open(f"/proc/{pid}/cmdline", "rb") as f:
-            return f.read().replace(b"\0", b" ").decode(errors="replace").strip()
-    except OSError:
-        return ""
-
-
-def kill_carriers(marker):
-    while left := carriers(marker):
-        for pid in left:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        time.sleep(0.01)
 
 
 @pytest.fixture

@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 
-from conftest import clean_env
+from harness import clean_env
+
+pytestmark = pytest.mark.cli
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ import termios
 
 import pytest
 
-from conftest import clean_env
+from harness import clean_env
+
+pytestmark = pytest.mark.cli
 
 VERBS = ["run", "torchrun", "launch", "store", "env", "completion", "man", "version", "help"]
 

@@ -3,11 +3,9 @@
 import contextlib
 import fcntl
 import os
-import pathlib
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -16,14 +14,12 @@ import time
 
 import pytest
 
+from harness import shell
+
 pytestmark = pytest.mark.multiprocess
 
 TWO = ["run", "--nproc-per-node", "2"]
 ONE = ["run", "--nproc-per-node", "1"]
-
-
-def shell(script):
-    return ["--no-python", "/bin/sh", "-c", script]
 
 
 def python(code):

@@ -12,17 +12,13 @@ import time
 
 import pytest
 
-from conftest import wait_gone
+from harness import children_of, free_port, shell, stat_of, wait_gone
 
 pytestmark = pytest.mark.multiprocess
 
 # Two workers unless a test says otherwise. "$$" would be "$" to muster, so scripts use other names for pids.
 RUN = ["run", "--nproc-per-node", "2", "--label", "none"]
 TORCHRUN = ["torchrun", "--nproc-per-node", "2"]
-
-
-def shell(script):
-    return ["--no-python", "/bin/sh", "-c", script]
 
 
 def lines_until(stream, wanted, count=1):
@@ -34,27 +30,6 @@ def lines_until(stream, wanted, count=1):
         lines.append(line)
         count -= wanted in line
     return lines
-
-
-def parent_of(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        return int(f.read().rpartition(")")[2].split()[1])
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        return f.read().rpartition(")")[2].split()[0]
-
-
-def children_of(parent):
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            if entry.isdigit() and parent_of(entry) == parent:
-                found.append(int(entry))
-        except OSError:
-            pass
-    return found
 
 
 def agent_of(muster):
@@ -78,13 +53,6 @@ def fifo(tmp_path):
     path = tmp_path / "fifo"
     os.mkfifo(path)
     return str(path)
-
-
-@pytest.fixture
-def free_port():
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
 
 
 # --- Exit codes ---------------------------------------------------------------------------------------------------
@@ -155,12 +123,13 @@ def test_restarts_run_out(run_muster, tmp_path):
     assert (told["kind"], told["exit_code"], told["restarts"], told["max_restarts"]) == ("worker-failed", 9, 1, 1)
 
 
-def test_fixed_port_is_bound_again_by_every_round(run_muster, free_port):
+def test_fixed_port_is_bound_again_by_every_round(run_muster):
+    port = free_port()
     # Every worker has talked to the store, so the old round's connections linger in TIME_WAIT.
-    result = run_muster([*RUN, "--master-port", free_port, "--max-restarts", "3", "--no-python", "/bin/bash", "-c",
+    result = run_muster([*RUN, "--master-port", port, "--max-restarts", "3", "--no-python", "/bin/bash", "-c",
                          "exec 3<>/dev/tcp/127.0.0.1/$MASTER_PORT && echo $MASTER_PORT; exit 4"])
     assert result.returncode == 4, result.stderr
-    assert set(result.stdout.split()) == {str(free_port)}
+    assert set(result.stdout.split()) == {str(port)}
     assert "restart 3 of 3" in result.stderr
 
 
@@ -308,9 +277,9 @@ def test_suspend_and_continue(start, fifo):
     job.send_signal(signal.SIGTSTP)
     _, status = os.waitpid(job.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
-    wait_for(lambda: [state_of(pid) for pid in workers] == ["T", "T"], "the workers are stopped")
+    wait_for(lambda: [stat_of(pid)[0] for pid in workers] == ["T", "T"], "the workers are stopped")
     job.send_signal(signal.SIGCONT)
-    wait_for(lambda: "T" not in [state_of(pid) for pid in workers], "the workers run again")
+    wait_for(lambda: "T" not in [stat_of(pid)[0] for pid in workers], "the workers run again")
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=30) == 143
 
@@ -354,8 +323,10 @@ def test_sigkill_leaves_nothing(start, job_marker, victim):
 def test_the_end_of_the_job_ends_daemons(start, job_marker, fifo, code):
     job = start([*RUN, *shell(FAMILY + f"read x < $FIFO; exit {code}")], env={"FIFO": fifo})
     lines_until(job.stdout, "ready", 2)
-    pathlib.Path(fifo).write_text("a\nb\n")
-    job.wait(timeout=30)
+    # Held open until both have read: a worker that comes late must still find its line.
+    with open(fifo, "r+b", buffering=0) as pipe:
+        pipe.write(b"a\nb\n")
+        job.wait(timeout=30)
     assert job.returncode == code
     assert wait_gone(job_marker, 1.0) == {}
 

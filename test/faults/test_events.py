@@ -3,12 +3,10 @@
 import json
 import re
 import signal
-import subprocess
-import uuid
 
 import pytest
 
-from conftest import MARKER, clean_env, kill_carriers, wait_gone
+from harness import launched
 
 pytestmark = pytest.mark.multiprocess
 
@@ -64,21 +62,11 @@ def plain(event):
 
 def launch(command, where, python, stop_when=None):
     where.mkdir()
-    marker = uuid.uuid4().hex
-    env = clean_env(python, TMPDIR=where, OMP_NUM_THREADS=1, **{MARKER: marker})
-    process = subprocess.Popen(
-        [str(c) for c in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        stdin=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    try:
+    with launched(command, python, {"TMPDIR": where, "OMP_NUM_THREADS": 1}) as process:
         if stop_when:
             assert stop_when in process.stdout.readline()
             process.send_signal(signal.SIGTERM)
         return process.communicate(timeout=90)[1]
-    finally:
-        process.kill()
-        wait_gone(marker, 1.0)
-        kill_carriers(marker)
 
 
 def both(muster, python, tmp_path, options, body, **kw):
@@ -108,9 +96,25 @@ def test_same_events_after_a_signal(muster, torch_new, tmp_path):
     assert ours == theirs
 
 
+# Rank 1 fails, but not before rank 0 has ended well: else that one might be stopped.
+FAIL_AFTER_RANK_0 = """
+import select
+link = __file__ + ".rank0"
+if rank == 0:
+    os.symlink(str(os.getpid()), link)
+    sys.exit(0)
+while not os.path.islink(link): time.sleep(0.01)
+try:
+    select.select([os.pidfd_open(int(os.readlink(link)))], [], [])
+except ProcessLookupError:
+    pass
+sys.exit(5)
+"""
+
+
 def test_events_into_a_file(run_muster, tmp_path):
     script = tmp_path / "train.py"
-    script.write_text(SCRIPT + "sys.exit(5 * rank)")
+    script.write_text(SCRIPT + FAIL_AFTER_RANK_0)
     events = tmp_path / "events.jsonl"
     events.write_text("of an earlier run\n")
     process = run_muster(["run", "--nproc-per-node", 2, "--events", events, script])

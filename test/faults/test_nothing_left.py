@@ -10,30 +10,12 @@ import time
 
 import pytest
 
-from conftest import carriers, wait_gone
+from harness import GONE_WITHIN_S, carriers, children_of, stat_of, wait_gone
 
 pytestmark = pytest.mark.multiprocess
 
 WORKER = pathlib.Path(__file__).parent / "workers/family.py"
 ALL = "child,deaf,stopped,daemon,forgetful"
-# The promise is one second. A machine that is busy with other tests gets some more; whatever was forgotten stays for ever.
-BOUND_S = 5
-
-
-def stat_of(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        return f.read().rpartition(")")[2].split()
-
-
-def children_of(pid):
-    found = []
-    for entry in os.listdir("/proc"):
-        try:
-            if entry.isdigit() and int(stat_of(entry)[1]) == pid:
-                found.append(int(entry))
-        except OSError:
-            pass
-    return found
 
 
 class Process:
@@ -97,7 +79,7 @@ def start_family(start_muster, tmp_path, job_marker):
 
     shm_before = set(os.listdir("/dev/shm"))
     yield start
-    assert wait_gone(job_marker, BOUND_S) == {}
+    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
     left = [p for job in jobs for p in job.family if not p.ended()]
     for process in left:
         signal.pidfd_send_signal(process.fd, signal.SIGKILL)
@@ -113,9 +95,9 @@ def start_family(start_muster, tmp_path, job_marker):
 def test_sigkill(start_family, victim, job_marker):
     job = start_family(ALL)
     os.kill(job.agent() if victim == "agent" else job.muster.pid, signal.SIGKILL)
-    assert living_after(job.family, BOUND_S) == []
-    assert wait_gone(job_marker, BOUND_S) == {}
-    assert job.muster.wait(BOUND_S) == (125 if victim == "agent" else -signal.SIGKILL)
+    assert living_after(job.family, GONE_WITHIN_S) == []
+    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
+    assert job.muster.wait(GONE_WITHIN_S) == (125 if victim == "agent" else -signal.SIGKILL)
 
 
 @pytest.mark.parametrize("victim", ["muster", "agent"])
@@ -123,22 +105,22 @@ def test_sigkill_of_a_suspended_job(start_family, victim, job_marker):
     job = start_family("child,daemon")
     agent = job.agent()
     job.muster.send_signal(signal.SIGTSTP)
-    deadline = time.monotonic() + BOUND_S
+    deadline = time.monotonic() + GONE_WITHIN_S
     while stat_of(job.muster.pid)[0] != "T":
         assert time.monotonic() < deadline, "the job was not suspended"
         time.sleep(0.01)
     os.kill(agent if victim == "agent" else job.muster.pid, signal.SIGKILL)
     if victim == "agent":
         job.muster.send_signal(signal.SIGCONT)  # what the shell's fg does; a stopped warden cannot act
-    assert living_after(job.family, BOUND_S) == []
-    assert wait_gone(job_marker, BOUND_S) == {}
+    assert living_after(job.family, GONE_WITHIN_S) == []
+    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
 
 
 def test_sigterm_to_workers_that_ignore_it(start_family):
     job = start_family(ALL, "deaf", ["--shutdown-timeout", "1"])
     job.muster.send_signal(signal.SIGTERM)
-    assert living_after(job.family, BOUND_S) == []
-    assert job.muster.wait(BOUND_S) == 128 + signal.SIGTERM
+    assert living_after(job.family, GONE_WITHIN_S) == []
+    assert job.muster.wait(GONE_WITHIN_S) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
@@ -146,8 +128,8 @@ def test_a_stopped_worker(start_family, name):
     job = start_family("child")
     os.kill(job.worker(0).pid, signal.SIGSTOP)
     job.muster.send_signal(signal.Signals[name])
-    assert living_after(job.family, BOUND_S) == []
-    assert job.muster.wait(BOUND_S) == (143 if name == "SIGTERM" else -signal.SIGKILL)
+    assert living_after(job.family, GONE_WITHIN_S) == []
+    assert job.muster.wait(GONE_WITHIN_S) == (143 if name == "SIGTERM" else -signal.SIGKILL)
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -155,12 +137,12 @@ def test_a_worker_that_ends(start_family, tmp_path, code):
     """With 0 its own relatives go and the others stay; with a failure all go."""
     job = start_family("child,deaf,stopped,daemon", f"first-exits-{code}", ["--shutdown-timeout", "60"])
     (tmp_path / "family.go").touch()
-    assert living_after(job.relatives(0), BOUND_S) == []
+    assert living_after(job.relatives(0), GONE_WITHIN_S) == []
     if code == 0:
         assert [p for p in job.relatives(1) if p.ended()] == []
         job.muster.send_signal(signal.SIGTERM)
-    assert living_after(job.family, BOUND_S) == []
-    assert job.muster.wait(BOUND_S) == (code or 128 + signal.SIGTERM)
+    assert living_after(job.family, GONE_WITHIN_S) == []
+    assert job.muster.wait(GONE_WITHIN_S) == (code or 128 + signal.SIGTERM)
 
 
 def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_path):
@@ -173,7 +155,7 @@ def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_pat
     job = start_muster(["run", "--nproc-per-node", "40", "--no-python", "/bin/sh", "-c", script],
                        env={"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert "last" in job.stdout.readline()
-    deadline = time.monotonic() + BOUND_S
+    deadline = time.monotonic() + GONE_WITHIN_S
     while not (daemon.exists() and daemon.read_text()):
         assert time.monotonic() < deadline, "rank 0 has not run"
         time.sleep(0.01)
@@ -182,17 +164,17 @@ def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_pat
         time.sleep(0.01)
     assert not os.path.exists(left)
     job.send_signal(signal.SIGTERM)
-    assert job.wait(BOUND_S) == 128 + signal.SIGTERM
+    assert job.wait(GONE_WITHIN_S) == 128 + signal.SIGTERM
 
 
 def test_the_worker_alone_is_killed(start_family):
     """Its relatives go at once, though another worker takes a minute to stop."""
     job = start_family("child,deaf,daemon", "deaf", ["--shutdown-timeout", "60"])
     os.kill(job.worker(0).pid, signal.SIGKILL)
-    assert living_after(job.relatives(0), BOUND_S) == []
+    assert living_after(job.relatives(0), GONE_WITHIN_S) == []
     assert not job.worker(1).ended()
     job.muster.kill()
-    assert living_after(job.family, BOUND_S) == []
+    assert living_after(job.family, GONE_WITHIN_S) == []
 
 
 def test_a_round_starts_after_the_end_of_the_last(start_muster, tmp_path):
@@ -222,8 +204,8 @@ def test_a_worker_that_forks_all_the_time(start_muster, tmp_path, job_marker, na
     for _ in range(50):
         assert job.stdout.readline()
     job.send_signal(signal.Signals[name])
-    job.wait(BOUND_S)
-    assert wait_gone(job_marker, BOUND_S) == {}
+    job.wait(GONE_WITHIN_S)
+    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
 
 
 def test_sigkill_at_any_moment_of_the_start(start_muster, tmp_path, job_marker):
@@ -235,6 +217,6 @@ def test_sigkill_at_any_moment_of_the_start(start_muster, tmp_path, job_marker):
         time.sleep(moments.uniform(0, 0.03))  # no event to wait for: any moment will do
         victim = job.pid if turn % 2 else next(iter(children_of(job.pid)), job.pid)
         os.kill(victim, signal.SIGKILL)
-        job.wait(BOUND_S)
-        assert wait_gone(job_marker, BOUND_S) == {}, f"turn {turn}"
+        job.wait(GONE_WITHIN_S)
+        assert wait_gone(job_marker, GONE_WITHIN_S) == {}, f"turn {turn}"
         assert carriers(job_marker) == []

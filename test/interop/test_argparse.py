@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, clean_env
+from harness import ROOT, clean_env
 
 pytestmark = pytest.mark.interop
 

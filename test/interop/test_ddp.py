@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT, clean_env
+from harness import ROOT, clean_env
 
 pytestmark = [pytest.mark.interop, pytest.mark.multiprocess]
 WORKERS = ROOT / "test/interop/workers"

@@ -5,13 +5,11 @@ Process ids and times are replaced by as many characters; the files lie under na
 
 import json
 import re
-import subprocess
 import textwrap
-import uuid
 
 import pytest
 
-from conftest import MARKER, clean_env, kill_carriers, wait_gone
+from harness import launched
 
 pytestmark = [pytest.mark.interop, pytest.mark.multiprocess, pytest.mark.slow]
 
@@ -65,25 +63,14 @@ JOBS = {
 class Run:
     def __init__(self, launcher, directory, python, workers):
         directory.mkdir()
-        marker = uuid.uuid4().hex
         (directory / "train.py").write_text(directory.with_name("train.py").read_text(encoding="utf-8"), encoding="utf-8")
         self.error_file = directory / "our_error.json"
-        env = clean_env(
-            python, TMPDIR=directory, OMP_NUM_THREADS=1, TORCHELASTIC_ERROR_FILE=self.error_file, **{MARKER: marker}
-        )
+        env = {"TMPDIR": directory, "OMP_NUM_THREADS": 1, "TORCHELASTIC_ERROR_FILE": self.error_file}
         # A fixed id, and so paths of the same length.
         options = ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "--rdzv-id", "job7"]
-        command = [*launcher, *options, "--log-dir", "logs", "--nproc-per-node", str(workers), "train.py"]
-        process = subprocess.Popen(
-            command, cwd=directory, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            encoding="utf-8", start_new_session=True,
-        )  # fmt: skip
-        try:
+        command = [*launcher, *options, "--log-dir", "logs", "--nproc-per-node", workers, "train.py"]
+        with launched(command, python, env, cwd=directory) as process:
             _, self.stderr = process.communicate(timeout=90)
-        finally:
-            process.kill()
-            wait_gone(marker, 1.0)
-            kill_carriers(marker)
         self.code = process.returncode
 
     def box(self):

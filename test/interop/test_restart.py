@@ -2,7 +2,7 @@
 
 import pytest
 
-from conftest import ROOT
+from harness import ROOT
 
 pytestmark = [pytest.mark.interop, pytest.mark.multiprocess, pytest.mark.slow]
 

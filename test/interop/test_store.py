@@ -5,7 +5,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import clean_env
+from harness import clean_env
 
 pytestmark = pytest.mark.interop
 

@@ -4,30 +4,19 @@ Only what is random is normalised: ports, uuids, process ids, times and the name
 """
 
 import json
-import os
-import pathlib
 import re
 import signal
-import socket
 import stat
-import subprocess
 import time
-import uuid
 
 import pytest
 
-from conftest import GONE_WITHIN_S, MARKER, ROOT, clean_env, kill_carriers, wait_gone
+from harness import GONE_WITHIN_S, ROOT, free_port, launched, wait_gone
 
 pytestmark = [pytest.mark.interop, pytest.mark.multiprocess]
 WORKERS = ROOT / "test/interop/workers"
 DUMP = str(WORKERS / "dump.py")
 SHELL = str(WORKERS / "dump_by_shell")
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def wait_for_files(process, folder, count):
@@ -43,23 +32,15 @@ class Run:
         dumps, self.port = where / "dumps", free_port()
         dumps.mkdir(parents=True)
         self.where = where
-        marker = uuid.uuid4().hex
-        given = {"DUMP_DIR": dumps, "TMPDIR": where / "tmp", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": 1, MARKER: marker}
+        given = {"DUMP_DIR": dumps, "TMPDIR": where / "tmp", "LC_ALL": "C.UTF-8", "PYTHONUNBUFFERED": 1}
         (where / "tmp").mkdir()
         command = [*launcher, *(str(a).replace("{port}", str(self.port)) for a in args)]
-        process = subprocess.Popen(
-            command, cwd=where, env=clean_env(python, **given, **env), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-        )  # fmt: skip
-        try:
+        with launched(command, python, {**given, **env}, cwd=where) as process:
             if signal_when_up:
                 wait_for_files(process, dumps, count=2)
                 process.send_signal(signal_when_up)
             self.stdout, self.stderr = process.communicate(timeout=90)
-        finally:
-            left = wait_gone(marker, GONE_WITHIN_S)
-            process.kill()
-            kill_carriers(marker)
+            left = wait_gone(process.marker, GONE_WITHIN_S)
         assert not left, f"processes outlived the job: {left}"
         self.code = process.returncode
         self.workers = {p.name: json.loads(p.read_text()) for p in sorted(dumps.iterdir())}
