@@ -18,6 +18,50 @@ std::string where(const Option& option, Source source) {
   return source == Source::kEnvironment ? pet_variable(option) : dashed(option);
 }
 
+// A slip of the finger.
+const Option* nearest_by_letters(Verb verb, std::string_view name) {
+  const Option* best = nullptr;
+  size_t best_distance = std::max<size_t>(3, name.size() / 3 + 1);
+  for (const Option& option : options()) {
+    if (!option.in(verb)) continue;
+    if (size_t distance = edit_distance(name, option.name); distance < best_distance) {
+      best = &option;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+// Letters in the words that two names share; words that begin alike count with what they share.
+size_t common_words(std::string_view typed, std::string_view name) {
+  constexpr size_t kAlike = 4;
+  size_t letters = 0;
+  for (std::string_view mine : split(typed, '-')) {
+    size_t most = 0;
+    for (std::string_view theirs : split(name, '-')) {
+      size_t same = 0;
+      while (same < std::min(mine.size(), theirs.size()) && mine[same] == theirs[same]) ++same;
+      if (same >= kAlike || (same > 2 && mine == theirs)) most = std::max(most, same);
+    }
+    letters += most;
+  }
+  return letters;
+}
+
+// Another launcher's name for it: --nprocs, --restarts, --max-retries.
+const Option* nearest_by_words(Verb verb, std::string_view name) {
+  const Option* best = nullptr;
+  size_t best_length = 0;
+  for (const Option& option : options()) {
+    if (!option.in(verb)) continue;
+    if (size_t length = common_words(name, option.name); length > best_length) {
+      best = &option;
+      best_length = length;
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 Error Complaints::ambiguous(std::string_view word, const std::vector<std::string>& could_be) const {
@@ -64,15 +108,8 @@ Error Complaints::unknown_option(const std::string& word) const {
   Error error = usage_error("unknown option '{}'", typed);
   std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
   std::replace(name.begin(), name.end(), '_', '-');
-  const Option* best = nullptr;
-  size_t best_distance = std::max<size_t>(3, name.size() / 3 + 1);
-  for (const Option& option : options()) {
-    if (!option.in(verb_)) continue;
-    if (size_t distance = edit_distance(name, option.name); distance < best_distance) {
-      best = &option;
-      best_distance = distance;
-    }
-  }
+  const Option* best = nearest_by_letters(verb_, name);
+  if (best == nullptr) best = nearest_by_words(verb_, name);
   error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))
                                : fmt::format("'muster {} --help' lists them all", info(verb_).name);
   return error;

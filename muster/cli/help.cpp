@@ -68,7 +68,8 @@ std::string general_help(const TextStyle& style) {
 
 std::string verb_help(Verb verb, std::string_view program, const TextStyle& style) {
   const VerbInfo& about = info(verb);
-  std::string text = fmt::format("usage: {} [OPTION…] {}\n\n", program, about.synopsis);
+  std::string text =
+      fmt::format("usage: {} [OPTION…]{}{}\n\n", program, about.synopsis.empty() ? "" : " ", about.synopsis);
   text += wrap(about.description, 0, style.width) + "\n";
   text += examples(about.examples, style);
   bool variables = false;

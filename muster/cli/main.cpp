@@ -2,6 +2,7 @@
 
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
+#include "muster/base/strings.h"
 #include "muster/base/version.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
@@ -23,7 +24,10 @@ Error unknown_verb(const std::string& word) {
   Error error = usage_error("'{}' is no verb", word);
   const VerbInfo* nearest = nearest_verb(word);
   const bool program = ::access(word.c_str(), F_OK) == 0 || word.ends_with(".py");
-  if (word[0] == '-') {
+  if (edit_distance(word, "--version") < 3 || edit_distance(word, "--help") < 3) {
+    error = usage_error("unknown option '{}'", word);
+    error.hint = fmt::format("did you mean '{}'?", edit_distance(word, "--help") < 3 ? "--help" : "--version");
+  } else if (word[0] == '-') {
     error = {ErrorKind::kUsage, fmt::format("option '{}' stands before the verb", word),
              fmt::format("write muster run {} …", word)};
   } else if (program) {

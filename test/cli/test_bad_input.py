@@ -44,6 +44,7 @@ def test_unknown_verb_names_the_nearest(refused):
     assert refused(["train.py"]) == "'train.py' is no verb; to run it write muster run train.py"
     assert "write muster run --nproc-per-node" in refused(["--nproc-per-node", 2, "SCRIPT"])
     assert "muster --help" in refused([])
+    assert refused(["--verson"]) == "unknown option '--verson'; did you mean '--version'?"
 
 
 def test_missing_program(refused):

@@ -80,6 +80,11 @@ TEST(ArgumentParser, NamesTheNearestOption) {
             "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?");
   EXPECT_EQ(error(Verb::kRun, {"--max_restart_s=3", "a.py"}),
             "unknown option '--max_restart_s'; did you mean '--max-restarts'?");
+  EXPECT_EQ(error(Verb::kRun, {"--nprocs", "2", "a.py"}),
+            "unknown option '--nprocs'; did you mean '--nproc-per-node'?");
+  EXPECT_EQ(error(Verb::kRun, {"--restarts=3", "a.py"}), "unknown option '--restarts'; did you mean '--max-restarts'?");
+  EXPECT_EQ(error(Verb::kRun, {"--max_retries", "3", "a.py"}),
+            "unknown option '--max_retries'; did you mean '--max-restarts'?");
   EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a.py"}),
             "unknown option '--frobnicate'; 'muster run --help' lists them all");
 }
