@@ -69,6 +69,7 @@ def test_every_verb_explains_itself(say, verb):
     text = say(verb, "--help")
     assert text.startswith(f"usage: muster {verb} ")
     assert "Examples:\n  " in text
+    assert not re.search(r" $", text, re.M)
     assert say("help", verb) == text
 
 
@@ -175,6 +176,10 @@ def test_env_lists_what_workers_get_and_what_muster_reads(say):
     assert "PET_NUMA_BINDING" not in listed, "torchrun does not read that one"
     text = say("env")
     assert all(name in text for name in listed)
+    assert [line for line in text.splitlines() if line.startswith("Set by")] == [
+        "Set by muster, for workers:",
+        "Set by you, for muster:",
+    ]
 
 
 def test_dry_run_is_what_a_worker_gets(say, tmp_path):
