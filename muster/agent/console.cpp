@@ -112,4 +112,10 @@ uint64_t Console::dropped_lines() const {
   return sinks_[0] == sinks_[1] ? lines : lines + sinks_[1]->dropped_lines();
 }
 
+void Console::say_what_stdout_lost() {
+  if (sinks_[0] == sinks_[1]) return;
+  if (uint64_t lines = sinks_[0]->dropped_lines(); lines > 0)
+    log_.warn("stdout has lost {} {}", lines, lines == 1 ? "line" : "lines");
+}
+
 }  // namespace muster::agent

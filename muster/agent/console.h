@@ -64,6 +64,8 @@ class Console {
   void on_idle(std::function<void()> callback);
   // Lines that never reached the console: a slow reader with a full spool, or a full disk.
   uint64_t dropped_lines() const;
+  // At the end, on stderr: how many lines stdout has lost, if any. What stderr lost is said in stderr itself.
+  void say_what_stdout_lost();
 
  private:
   void say(LogLevel level, std::string_view text);

@@ -370,6 +370,7 @@ void Supervisor::drain() {
 
 int Supervisor::conclude() {
   wait_for_console();
+  console_.say_what_stdout_lost();
   int code = conclude_now();
   wait_for_console();
   return code;

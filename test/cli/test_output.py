@@ -206,6 +206,7 @@ class TestReaders:
             done = run_muster([*TWO, *shell("echo x")], stdout=full)
         assert done.returncode == 0
         assert "lines of stdout are being lost: No space left on device" in done.stderr
+        assert done.stderr.endswith("muster: warning: stdout has lost 2 lines\n")
 
 
 class TestLimits:
@@ -241,6 +242,7 @@ class TestLimits:
         assert len(said) == 1
         dropped = int(re.match(rb"muster: warning: (\d+) lines dropped here", said[0])[1])
         assert dropped + len(lines) - 1 == 200_000
+        assert err == b"muster: warning: stdout has lost %d lines\n" % dropped
 
 
 class Terminal:

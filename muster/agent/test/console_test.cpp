@@ -225,6 +225,9 @@ TEST(Console, AFullDiskUnderStdoutIsSaidOnStderr) {
   EXPECT_EQ(console.dropped_lines(), 2u);
   EXPECT_EQ(read_available(err.read.get()),
             "muster: warning: lines of stdout are being lost: No space left on device\n");
+  console.say_what_stdout_lost();
+  console.flush(Deadline::in(kSoon));
+  EXPECT_EQ(read_available(err.read.get()), "muster: warning: stdout has lost 2 lines\n");
 }
 
 TEST(Console, ALineSomebodyLeftUnfinishedIsEndedFirst) {
