@@ -1,10 +1,10 @@
 # One folder = one library = one namespace. The DEPS are the architecture: a source that includes a module
 # outside its DEPS fails configure, and so does a source or test file that is in no target.
 
-# muster_module(NAME <name> SRCS <files> [DEPS <modules>] [LIBS <targets>] [TESTS <files>] [TEST_LIBS <targets>]
+# muster_module(NAME <name> SRCS <files> [DEPS <modules>] [LIBS <targets>] [TESTS <files>]
 #               [FUZZERS <files>] [BENCHES <files>])
 function(muster_module)
-  cmake_parse_arguments(M "" "NAME" "SRCS;DEPS;LIBS;TESTS;TEST_LIBS;FUZZERS;BENCHES" ${ARGN})
+  cmake_parse_arguments(M "" "NAME" "SRCS;DEPS;LIBS;TESTS;FUZZERS;BENCHES" ${ARGN})
   set(target muster_${M_NAME})
   add_library(${target} STATIC ${M_SRCS})
   add_library(muster::${M_NAME} ALIAS ${target})
@@ -33,7 +33,7 @@ function(muster_module)
   endif()
   if(M_TESTS)
     add_executable(${M_NAME}_test ${M_TESTS})
-    target_link_libraries(${M_NAME}_test PRIVATE ${target} GTest::gtest GTest::gmock GTest::gtest_main ${M_TEST_LIBS})
+    target_link_libraries(${M_NAME}_test PRIVATE ${target} GTest::gtest GTest::gmock GTest::gtest_main)
     add_test(NAME unit.${M_NAME} COMMAND ${M_NAME}_test)
     set_tests_properties(unit.${M_NAME} PROPERTIES LABELS unit TIMEOUT 120)
   endif()
