@@ -30,6 +30,26 @@ Result<WorkerCommand> directly(const Parsed& parsed, const Facts& facts) {
   return by_itself(parsed, program);
 }
 
+// A script that Python can read; Python itself would say so only after the start, and with the code of a usage error.
+Result<WorkerCommand> by_script(const Parsed& parsed, const Facts& facts) {
+  const std::string& name = parsed.words[0];
+  const bool path = name.find('/') != std::string::npos || name.ends_with(".py");
+  switch (facts.path_kind(name)) {
+    case PathKind::kMissing:
+      return Error{ErrorKind::kNotFound, fmt::format("'{}' does not exist", name),
+                   path ? "check the path; relative ones start at the current directory"
+                        : "it is no file here and no program on PATH; for a module add -m"};
+    case PathKind::kDirectory:
+      return Error{ErrorKind::kNotExecutable, fmt::format("'{}' is a directory without a __main__.py", name),
+                   "name the script itself"};
+    case PathKind::kUnreadable:
+      return Error{ErrorKind::kNotExecutable, fmt::format("'{}' may not be read", name),
+                   fmt::format("chmod +r {}", name)};
+    default:
+      return by_python(parsed, facts, false);
+  }
+}
+
 // `muster run`: what the program looks like decides.
 Result<WorkerCommand> by_its_kind(const Parsed& parsed, const Facts& facts) {
   const std::string& name = parsed.words[0];
@@ -39,20 +59,16 @@ Result<WorkerCommand> by_its_kind(const Parsed& parsed, const Facts& facts) {
       if (plain_name && !name.ends_with(".py")) {
         if (auto program = facts.find_program(name)) return by_itself(parsed, *program);
       }
-      return Error{ErrorKind::kNotFound, fmt::format("'{}' does not exist", name),
-                   plain_name && !name.ends_with(".py")
-                       ? "it is no file here and no program on PATH; for a module add -m"
-                       : "check the path; relative ones start at the current directory"};
-    case PathKind::kDirectory:
-      return Error{ErrorKind::kNotExecutable, fmt::format("'{}' is a directory without a __main__.py", name),
-                   "name the script itself"};
+      return by_script(parsed, facts);
     case PathKind::kExecutable:
       if (!name.ends_with(".py")) return by_itself(parsed, plain_name ? "./" + name : name);
       return by_python(parsed, facts, false);
+    case PathKind::kDirectory:
+    case PathKind::kUnreadable:
     case PathKind::kPackage:
     case PathKind::kZip:
     case PathKind::kFile:
-      return by_python(parsed, facts, false);
+      return by_script(parsed, facts);
   }
   return usage_error("'{}' cannot be run", name);
 }
@@ -62,8 +78,9 @@ Result<WorkerCommand> by_its_kind(const Parsed& parsed, const Facts& facts) {
 Result<WorkerCommand> worker_command(Verb verb, const Parsed& parsed, const Facts& facts) {
   const bool module = parsed.flag(Opt::kModule);
   if (parsed.flag(Opt::kRunPath)) {
+    if (verb == Verb::kRun) return by_script(parsed, facts);
     MUSTER_TRY(WorkerCommand worker, by_python(parsed, facts, false));
-    if (verb != Verb::kRun) worker.command.entrypoint = "run_script_path";
+    worker.command.entrypoint = "run_script_path";
     return worker;
   }
   if (parsed.flag(Opt::kNoPython)) {

@@ -42,7 +42,8 @@ PathKind path_kind(const std::string& path) {
   if (path.ends_with(".pyz")) return PathKind::kZip;
   if (S_ISREG(status.st_mode) && has_zip_magic(path)) return PathKind::kZip;
   // access() says yes to everything for root where any x bit is set; a file without one is never executable.
-  return S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0 ? PathKind::kExecutable : PathKind::kFile;
+  if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return PathKind::kExecutable;
+  return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;
 }
 
 bool can_create(const std::string& path) {

@@ -22,6 +22,7 @@ enum class PathKind {
   kZip,        // .pyz, or a zip by its first bytes
   kExecutable,
   kFile,
+  kUnreadable,
 };
 
 // All a job's options depend on besides the command line. Each is asked only when it matters, since some cost time (a

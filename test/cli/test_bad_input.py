@@ -49,6 +49,7 @@ def test_unknown_verb_names_the_nearest(refused):
 
 def test_missing_program(refused):
     assert "does not exist" in refused(["run", "nothing.py"], code=127)
+    assert "does not exist" in refused(["run", "--run-path", "nothing.py"], code=127)
     assert "no-such-program" in refused(["run", "--no-python", "no-such-program"], code=127)
 
 

@@ -25,10 +25,10 @@ struct Machine {
   process::GpuCount gpus;
   std::optional<std::string> python = "/usr/bin/python3";
   std::optional<process::TorchVersion> torch = process::TorchVersion{2, 13, "2.13.0"};
-  std::map<std::string, PathKind> files = {{"train.py", PathKind::kFile},      {"tool", PathKind::kExecutable},
-                                           {"tool.py", PathKind::kExecutable}, {"pkg", PathKind::kPackage},
-                                           {"dir", PathKind::kDirectory},      {"app.pyz", PathKind::kZip},
-                                           {"script", PathKind::kFile},        {"./bin/x", PathKind::kExecutable}};
+  std::map<std::string, PathKind> files = {
+      {"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable}, {"tool.py", PathKind::kExecutable},
+      {"pkg", PathKind::kPackage},          {"dir", PathKind::kDirectory},   {"app.pyz", PathKind::kZip},
+      {"secret.py", PathKind::kUnreadable}, {"script", PathKind::kFile},     {"./bin/x", PathKind::kExecutable}};
   std::map<std::string, std::string> programs = {{"hostname", "/bin/hostname"}, {"tool", "./tool"}};
   std::optional<uint16_t> taken_port;
   uint64_t descriptor_limit = 1 << 20;
@@ -189,6 +189,9 @@ TEST(JobOptions, AProgramThatCannotBeRun) {
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"nothing"}).error()), 127);
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"--no-python", "nothing"}).error()), 127);
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"dir"}).error()), 126);
+  EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"secret.py"}).error()), 126);
+  EXPECT_EQ(machine.plan(Verb::kRun, {"secret.py"}).error().text(), "'secret.py' may not be read; chmod +r secret.py");
+  EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"--run-path", "nothing.py"}).error()), 127);
   machine.python.reset();
   EXPECT_EQ(machine.error({"train.py"}), "no python on PATH; install it");
   EXPECT_EQ(machine.error({"tool"}), "accepted") << "nobody needs Python for that";
