@@ -11,13 +11,6 @@ namespace {
 
 using Ids = std::vector<std::string>;
 
-GetEnv environment(std::map<std::string, std::string> variables) {
-  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
-    auto it = variables.find(name);
-    return it == variables.end() ? std::nullopt : std::optional(it->second);
-  };
-}
-
 // A machine with three NVIDIA and two AMD devices, to see that a variable is believed before it.
 class Gpus : public ::testing::Test {
  protected:
@@ -31,7 +24,7 @@ class Gpus : public ::testing::Test {
     }
   }
   GpuCount count(std::map<std::string, std::string> variables) {
-    return count_gpus(environment(std::move(variables)), root_.path());
+    return count_gpus(test::environment(std::move(variables)), root_.path());
   }
   test::TempDir root_;
 };

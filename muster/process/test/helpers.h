@@ -8,15 +8,25 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 
 #include "muster/base/clock.h"
+#include "muster/base/environment.h"
 #include "muster/process/spawn.h"
 
 namespace muster::process::test {
 
 using namespace std::chrono_literals;
+
+// An environment of these variables alone.
+inline GetEnv environment(std::map<std::string, std::string> variables) {
+  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
+    auto it = variables.find(name);
+    return it == variables.end() ? std::nullopt : std::optional(it->second);
+  };
+}
 
 // A folder that is gone when the test is.
 class TempDir {

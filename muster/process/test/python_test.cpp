@@ -15,13 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-GetEnv environment(std::map<std::string, std::string> variables) {
-  return [variables = std::move(variables)](const std::string& name) -> std::optional<std::string> {
-    auto it = variables.find(name);
-    return it == variables.end() ? std::nullopt : std::optional(it->second);
-  };
-}
-
 TEST(FindProgram, OnPath) {
   test::TempDir dir;
   dir.write("a/tool", "", false);
@@ -54,15 +47,15 @@ TEST(FindPython, Order) {
   test::TempDir dir;
   std::string three = dir.write("a/python3", "", true);
   std::string plain = dir.write("b/python", "", true);
-  EXPECT_EQ(*find_python(environment({{"PATH", fmt::format("{0}/a:{0}/b", dir.path())}})), plain);
-  EXPECT_EQ(*find_python(environment({{"PATH", dir / "a"}})), three);
-  EXPECT_EQ(*find_python(environment({{"PATH", dir / "b"}, {"PYTHON_EXEC", three}})), three);
-  EXPECT_EQ(*find_python(environment({{"PATH", dir / "a"}, {"PYTHON_EXEC", "python3"}})), three);
+  EXPECT_EQ(*find_python(test::environment({{"PATH", fmt::format("{0}/a:{0}/b", dir.path())}})), plain);
+  EXPECT_EQ(*find_python(test::environment({{"PATH", dir / "a"}})), three);
+  EXPECT_EQ(*find_python(test::environment({{"PATH", dir / "b"}, {"PYTHON_EXEC", three}})), three);
+  EXPECT_EQ(*find_python(test::environment({{"PATH", dir / "a"}, {"PYTHON_EXEC", "python3"}})), three);
 
-  auto none = find_python(environment({{"PATH", dir / "none"}}));
+  auto none = find_python(test::environment({{"PATH", dir / "none"}}));
   ASSERT_FALSE(none.ok());
   EXPECT_EQ(none.error().kind, ErrorKind::kUsage);
-  auto lost = find_python(environment({{"PATH", dir / "a"}, {"PYTHON_EXEC", "/opt/gone"}}));
+  auto lost = find_python(test::environment({{"PATH", dir / "a"}, {"PYTHON_EXEC", "/opt/gone"}}));
   ASSERT_FALSE(lost.ok());
   EXPECT_EQ(lost.error().text(), "PYTHON_EXEC: /opt/gone does not exist");
 }
@@ -117,7 +110,7 @@ class FindTorch : public ::testing::Test {
     dir_.write(folder + "/torch/version.py", fmt::format("__version__ = '{}'\n", version));
   }
   std::string found(const std::string& python, std::map<std::string, std::string> variables = {}) {
-    auto version = find_torch(python, environment(std::move(variables)));
+    auto version = find_torch(python, test::environment(std::move(variables)));
     return version ? version->text : "none";
   }
   test::TempDir dir_;
@@ -215,10 +208,6 @@ TEST_F(FindTorch, PyenvShim) {
 
 // What each real interpreter here says of itself, against what we read.
 TEST(FindTorchReal, AgreesWithTheInterpreters) {
-  GetEnv getenv_real = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = ::getenv(name.c_str());
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
   int checked = 0;
   const char* venv = ::getenv("MUSTER_VENV");
   for (const std::string& python : {std::string("/usr/bin/python3"), std::string(venv ? venv : "") + "/bin/python"}) {
@@ -230,9 +219,9 @@ TEST(FindTorchReal, AgreesWithTheInterpreters) {
                  "s = u.find_spec('torch')\n"
                  "print(runpy.run_path(os.path.dirname(s.origin) + '/version.py')['__version__'] if s else 'none')"}};
     for (const char* name : {"PATH", "HOME", "PYTHONPATH"}) {
-      if (auto value = getenv_real(name)) spec.environment.emplace_back(name, *value);
+      if (auto value = environment_variable(name)) spec.environment.emplace_back(name, *value);
     }
-    auto version = find_torch(python, getenv_real);
+    auto version = find_torch(python, environment_variable);
     EXPECT_EQ(version ? version->text : "none", trim(test::output_of(spec))) << python;
     ++checked;
   }
