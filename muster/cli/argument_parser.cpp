@@ -85,6 +85,7 @@ class Parser {
       auto found = candidates(head);
       if (found.size() > 1) {
         std::vector<std::string> could_be;
+        could_be.reserve(found.size());
         for (auto& [option, spelling] : found) could_be.push_back(std::move(spelling));
         return complaints_.ambiguous(word, could_be);
       }
