@@ -141,6 +141,7 @@ void Server::Impl::drop(Connection& connection) {
 void Server::Impl::close() {
   if (listener_) loop_.unwatch(listener_.get());
   if (accept_again_ != 0) loop_.cancel(std::exchange(accept_again_, 0));
+  if (promise_timer_ != 0) loop_.cancel(std::exchange(promise_timer_, 0));
   listener_.reset();
   port_ = 0;
   for (auto& connection : by_fd_)

@@ -62,6 +62,7 @@ class Server::Impl final : public Table::Observer {
   size_t execute_some(Connection& connection, std::string_view bytes);
   void resolve_ambiguity(Connection& connection, std::string_view bytes);
   bool has_companion(const Connection& connection) const;
+  void watch_promises();
   Outcome execute(Connection& connection, const Request& request);
   Outcome reply_value(Connection& connection, std::string_view value);
   Outcome reply_values(Connection& connection, const StringList& keys);
@@ -90,6 +91,7 @@ class Server::Impl final : public Table::Observer {
   Fd listener_;
   uint16_t port_ = 0;
   net::EventLoop::TimerId accept_again_ = 0;
+  net::EventLoop::TimerId promise_timer_ = 0;
   bool received_any_ = false;   // in this turn
   int one_way_turns_ = 0;       // in a row: requests came, and none of them has an answer
   bool accept_failed_ = false;  // and has been said

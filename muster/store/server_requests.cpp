@@ -11,6 +11,8 @@ namespace {
 
 constexpr size_t kSendInPlace = 16 << 10;  // larger values are sent from where they are stored
 constexpr size_t kShownKey = 100;
+// A client pops within a round trip of being told that there is an item. After one to two of these it will not.
+constexpr auto kPromiseLasts = std::chrono::seconds(1);
 // How long the rest of a 2.1 client's APPEND may be behind its key before the message is taken for a 1.13 client's
 // DELETE_KEY. Costs such a client this much once; see wire.h.
 constexpr auto kAmbiguityGrace = std::chrono::milliseconds(20);
@@ -94,6 +96,15 @@ bool Server::Impl::has_companion(const Connection& connection) const {
   return false;
 }
 
+void Server::Impl::watch_promises() {
+  if (promise_timer_ != 0 || !table_->has_promises()) return;
+  promise_timer_ = loop_.call_after(kPromiseLasts, [this] {
+    promise_timer_ = 0;
+    table_->expire_promises();
+    watch_promises();
+  });
+}
+
 Server::Impl::Outcome Server::Impl::execute(Connection& connection, const Request& request) {
   std::string& out = connection.output;
   Table& table = *table_;
@@ -124,6 +135,7 @@ Server::Impl::Outcome Server::Impl::execute(Connection& connection, const Reques
       break;
     case Op::kWait:
       if (table.wait(connection, request.list)) put_u8(out, kStopWaiting);
+      watch_promises();
       break;
     case Op::kNumKeys:
       put_i64(out, static_cast<int64_t>(table.size()));
@@ -156,10 +168,13 @@ Server::Impl::Outcome Server::Impl::execute(Connection& connection, const Reques
       break;
     case Op::kQueuePush:
       table.push(request.key, request.value);
+      watch_promises();
       break;
     case Op::kQueuePop: {
-      put_i64(out, static_cast<int64_t>(table.queue_size(request.key)));
-      if (auto item = table.pop(request.key)) put_string(out, *item);
+      size_t size = table.queue_size(request.key);
+      auto item = table.pop(request.key);
+      put_i64(out, item ? static_cast<int64_t>(size) : 0);
+      if (item) put_string(out, *item);
       break;
     }
     case Op::kQueueLen:

@@ -31,6 +31,8 @@ int64_t wrapping_add(int64_t a, int64_t b) {
   return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
 }
 
+bool ends_a_wait(const Entry& entry) { return entry.has_value || entry.has_free_item(); }
+
 }  // namespace
 
 Slot& Table::slot(std::string_view key) {
@@ -136,7 +138,7 @@ void Table::push(std::string_view key, std::string_view bytes) {
 
 std::optional<std::string> Table::pop(std::string_view key) {
   auto found = map_.find(key);
-  if (found == map_.end() || !found->second.has_queue()) return std::nullopt;
+  if (found == map_.end() || !found->second.has_free_item()) return std::nullopt;
   auto& queue = found->second.extras->queue;
   std::string item = std::move(queue.front());
   queue.pop_front();
@@ -164,16 +166,23 @@ bool Table::has_all(const StringList& keys) const {
 
 bool Table::wait(Waiter& waiter, const StringList& keys) {
   cancel(waiter);
+  uint32_t count = 0;
   uint32_t absent = 0;
+  Slot* last = nullptr;
   for (std::string_view key : keys) {
-    const Entry* entry = find(key);
-    absent += entry == nullptr || !entry->present() ? 1 : 0;
+    auto found = map_.find(key);
+    last = found == map_.end() ? nullptr : &*found;
+    absent += last == nullptr || !ends_a_wait(last->second) ? 1 : 0;
+    ++count;
   }
-  if (absent == 0) return true;
+  if (absent == 0) {
+    if (count == 1 && !last->second.has_value) promise(waiter, *last);
+    return true;
+  }
   if (absent > 1) waiter.many_ = std::make_unique<Entry::Node[]>(absent);
   for (std::string_view key : keys) {
     Slot& target = slot(key);
-    if (target.second.present()) continue;
+    if (ends_a_wait(target.second)) continue;
     link(waiter, absent > 1 ? waiter.many_[waiter.registered_] : waiter.one_, target);
   }
   return false;
@@ -249,16 +258,33 @@ void Table::release_one(Slot& slot) {
   while (slot.second.first != nullptr) {
     Waiter& waiter = *slot.second.first->waiter;
     if (!arrived(*slot.second.first)) continue;
-    waiter.granted_ = std::make_unique<std::string>(slot.first);
+    promise(waiter, slot);
     return;
   }
 }
 
-void Table::settle_grant(Waiter& waiter, const Request* request) {
-  std::unique_ptr<std::string> key = std::move(waiter.granted_);
-  if (request != nullptr && request->op == Op::kQueuePop && request->key == *key) return;
+void Table::promise(Waiter& waiter, Slot& slot) {
+  waiter.promise_ = std::make_unique<std::string>(slot.first);
+  waiter.promise_is_old_ = false;
+  promised_to_.push_back(&waiter);
+  ++slot.second.extras->promised;
+}
+
+void Table::settle_promise(Waiter& waiter, const Request* request) {
+  std::unique_ptr<std::string> key = std::move(waiter.promise_);
+  std::erase(promised_to_, &waiter);
   auto found = map_.find(std::string_view(*key));
-  if (found != map_.end() && found->second.has_queue()) release_one(*found);
+  MUSTER_CHECK(found != map_.end() && found->second.has_queue());
+  --found->second.extras->promised;
+  if (request != nullptr && request->op == Op::kQueuePop && request->key == *key) return;
+  release_one(*found);
+}
+
+void Table::expire_promises() {
+  const std::vector<Waiter*> all = promised_to_;  // an item handed on is a new promise
+  for (Waiter* waiter : all) {
+    if (std::exchange(waiter->promise_is_old_, true)) settle_promise(*waiter, nullptr);
+  }
 }
 
 void Table::notify(Slot& slot, Change change, std::string_view old_value) {
@@ -280,7 +306,7 @@ void Table::watch(Waiter& watcher, std::string_view key) {
 
 void Table::forget(Waiter& waiter) {
   cancel(waiter);
-  if (waiter.granted_) settle_grant(waiter, nullptr);
+  if (waiter.promise_) settle_promise(waiter, nullptr);
   if (!waiter.watched_) return;
   for (Slot* target : *waiter.watched_) {
     auto& watchers = target->second.extras->watchers;

@@ -21,10 +21,12 @@ struct Entry {
   struct Node;  // one registration of a Waiter
   struct Extras {
     std::deque<std::string> queue;
+    size_t promised = 0;  // of its items: each to a client that was told that there is one
     std::vector<Waiter*> watchers;
   };
 
   bool has_queue() const { return extras && !extras->queue.empty(); }
+  bool has_free_item() const { return extras && extras->queue.size() > extras->promised; }
   bool present() const { return has_value || has_queue(); }
 
   std::string value;
@@ -60,7 +62,8 @@ class Waiter {
   std::unique_ptr<Entry::Node[]> many_;   // registrations of a wait for several
   uint32_t registered_ = 0;               // nodes in use
   uint32_t missing_ = 0;                  // of these, keys that have not come
-  std::unique_ptr<std::string> granted_;  // the queue whose item released it, until its next request
+  std::unique_ptr<std::string> promise_;  // the queue of which it may pop an item, until its next request
+  bool promise_is_old_ = false;
   std::unique_ptr<std::vector<Slot*>> watched_;
 };
 
@@ -95,9 +98,11 @@ class Table {
   bool remove(std::string_view key);
 
   // Queues have names of their own: a name may be key and queue at once. An empty queue does not exist.
-  // A push releases the one client that has waited longest; if that does not pop next, the following one.
+  // PyTorch's blocking pop is two requests, WAIT and QUEUE_POP. So that nobody comes between them, a WAIT for one queue
+  // promises its client an item: others neither pop that nor end their own wait because of it. A push releases the one
+  // client that has waited longest; if that does not pop next, the following one.
   void push(std::string_view key, std::string_view bytes);
-  std::optional<std::string> pop(std::string_view key);
+  std::optional<std::string> pop(std::string_view key);  // nothing when all items are promised
   size_t queue_size(std::string_view key) const;
 
   // Number of keys, and all of them in no order.
@@ -113,12 +118,16 @@ class Table {
   // key holds no number.
   std::optional<bool> barrier(Waiter& waiter, std::string_view key, int64_t world_size);
   void cancel(Waiter& waiter);
-  // To be told of each request before it is executed: hands the item of a queue on if it is not popped by the one who
-  // was woken for it.
+  // To be told of each request before it is executed: hands the item of a queue on if it is not popped by the one to
+  // whom it was promised.
   void next_request(Waiter& waiter, const Request& request) {
-    if (waiter.granted_) [[unlikely]]
-      settle_grant(waiter, &request);
+    if (waiter.promise_) [[unlikely]]
+      settle_promise(waiter, &request);
   }
+  bool has_promises() const { return !promised_to_.empty(); }
+  // Takes back the promises that were there at the last call already: who waited for a queue and does nothing more
+  // must not keep its items for ever.
+  void expire_promises();
 
   void watch(Waiter& watcher, std::string_view key);
   // The client is gone.
@@ -139,13 +148,15 @@ class Table {
   bool arrived(Entry::Node& node);
   void notify(Slot& slot, Change change, std::string_view old_value);
   void drop_if_unused(Slot& slot);
-  void settle_grant(Waiter& waiter, const Request* request);
+  void promise(Waiter& waiter, Slot& slot);
+  void settle_promise(Waiter& waiter, const Request* request);
   static void link(Waiter& waiter, Entry::Node& node, Slot& slot);
   static void unlink(Entry::Node& node);
 
   Observer& observer_;
   Map map_;
   size_t values_ = 0;
+  std::vector<Waiter*> promised_to_;
 };
 
 }  // namespace muster::store

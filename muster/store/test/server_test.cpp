@@ -188,9 +188,8 @@ TEST(StoreServer, EverythingThatStoresReleases) {
     Modern other(server.port());
     other.send(bytes(store));
     EXPECT_EQ(waiter.receive(1), bytes("00")) << store;
-    Modern cleaner(server.port());
-    cleaner.send(bytes("08 02.. '/k' 0F 02.. '/k'"));
-    cleaner.receive(16);
+    waiter.send(bytes("0F 02.. '/k' 08 02.. '/k'"));
+    waiter.receive(16);
   }
 }
 
@@ -263,6 +262,24 @@ TEST(StoreServer, APushReleasesTheLongestWaiterAlone) {
   pusher.send(bytes("0E 02.. '/q' 01.. 'b'"));
   EXPECT_EQ(second.receive(1), bytes("00"));
   first.settle();
+}
+
+TEST(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
+  ServerThread server;
+  Modern first(server.port());
+  Modern second(server.port());
+  Modern third(server.port());
+  third.send(bytes("0E 02.. '/q' 01.. 'a'"));
+  third.settle();
+  first.expect("06 01.. 02.. '/q'", "00");
+  second.send(bytes("06 01.. 02.. '/q'"));
+  second.settle();                       // the only item is promised
+  third.expect("0F 02.. '/q'", "00..");  // to all others
+  third.expect("10 02.. '/q'", "01..");
+  first.expect("0F 02.. '/q'", "01.. 01.. 'a'");
+  third.send(bytes("0E 02.. '/q' 01.. 'b'"));
+  EXPECT_EQ(second.receive(1), bytes("00"));
+  second.expect("0F 02.. '/q'", "01.. 01.. 'b'");
 }
 
 TEST(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
