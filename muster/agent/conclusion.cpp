@@ -36,7 +36,7 @@ Conclusion::Conclusion(const JobSpec& job, Console& console, Events* events, con
       torchrun_(job.flavor != Flavor::kMuster) {}
 
 int Conclusion::succeeded(const std::vector<Worker>& workers) {
-  record_ends(workers, false);
+  record_ends(workers, "");
   layout_->remove_if_temporary(false);
   return 0;
 }
@@ -44,7 +44,7 @@ int Conclusion::succeeded(const std::vector<Worker>& workers) {
 int Conclusion::failed(const std::vector<Worker>& workers, std::vector<WorkerOutcome> outcomes, Verdict verdict) {
   const WorkerOutcome& root = outcomes[verdict.root];
   int code = torchrun_ ? kTorchrunFailed : job_exit_code(root);
-  record_ends(workers, true);
+  record_ends(workers, fmt::format("rank {} failed: {}", root.rank, root.status.text()));
   copy_error_file(root);
   layout_->remove_if_temporary(true);
   publish(make_report("worker-failed", code, std::move(outcomes), std::move(verdict)));
@@ -120,7 +120,8 @@ void Conclusion::copy_error_file(const WorkerOutcome& root) {
   if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());
 }
 
-void Conclusion::record_ends(const std::vector<Worker>& workers, bool job_failed) {
+void Conclusion::record_ends(const std::vector<Worker>& workers, const std::string& failure) {
+  const bool job_failed = !failure.empty();
   for (const Worker& worker : workers) {
     std::string raw_error;
     std::string path = layout_->error_file(count_.round, worker.placement.local_rank);
@@ -128,7 +129,8 @@ void Conclusion::record_ends(const std::vector<Worker>& workers, bool job_failed
       if (auto text = read_file(path)) raw_error = *std::move(text);
     events_->worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, count_.restarts, job_failed);
   }
-  events_->agent_ended("", count_.restarts);
+  // torchrun's agent has succeeded even then: it did its work.
+  events_->agent_ended(torchrun_ ? "" : failure, count_.restarts);
 }
 
 }  // namespace muster::agent

@@ -34,7 +34,7 @@ class Conclusion {
   void publish(const Report& report);
   void write_report_file(const Report& report);
   void copy_error_file(const WorkerOutcome& root);
-  void record_ends(const std::vector<Worker>& workers, bool job_failed);
+  void record_ends(const std::vector<Worker>& workers, const std::string& failure);
 
   const JobSpec& job_;
   Console& console_;

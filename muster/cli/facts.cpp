@@ -53,6 +53,12 @@ bool can_create(const std::string& path) {
   return ::access(folder.c_str(), W_OK | X_OK) == 0;
 }
 
+Result<bool> is_this_machine(const std::string& host) {
+  if (host == "localhost" || host == "127.0.0.1") return true;
+  MUSTER_TRY(std::vector<net::Address> addresses, net::resolve(host, 0));
+  return std::any_of(addresses.begin(), addresses.end(), net::is_own_address);
+}
+
 Result<void> check_port(uint16_t port) {
   auto listener = net::listen_tcp({.port = port, .loopback_only = false, .backlog = 1});
   if (!listener) return listener.error();
@@ -88,6 +94,7 @@ Facts real_facts() {
   facts.fully_qualified_hostname = net::fully_qualified_hostname;
   facts.uuid = random_uuid;
   facts.can_create = can_create;
+  facts.is_this_machine = is_this_machine;
   facts.check_port = check_port;
   facts.raise_descriptor_limit = raise_descriptor_limit;
   return facts;

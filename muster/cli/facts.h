@@ -41,6 +41,8 @@ struct Facts {
   std::function<std::string()> uuid;
   // A file of that name can be written, or made.
   std::function<bool(const std::string&)> can_create;
+  // Whether a name or address is this machine's; an error when nobody knows the name. May ask the resolver.
+  std::function<Result<bool>(const std::string&)> is_this_machine;
   // Fails when a TCP port of this machine is taken.
   std::function<Result<void>(uint16_t)> check_port;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.

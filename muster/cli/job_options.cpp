@@ -50,9 +50,10 @@ Error Planner::about(Opt id, Error error) const {
 Result<int64_t> Planner::integer(Opt id, int64_t min, int64_t max) const {
   auto value = parse_int(text(id));
   if (!value || *value < min || *value > max)
-    return about(id,
-                 {ErrorKind::kUsage, fmt::format("{} is out of range", text(id)),
-                  max < INT32_MAX ? fmt::format("write {} to {}", min, max) : fmt::format("write {} or more", min)});
+    return about(id, {ErrorKind::kUsage, fmt::format("{} is out of range", text(id)),
+                      max == min        ? fmt::format("only {} is possible here", min)
+                      : max < INT32_MAX ? fmt::format("write {} to {}", min, max)
+                                        : fmt::format("write {} or more", min)});
   return *value;
 }
 

@@ -11,6 +11,8 @@ constexpr int kDefaultStaticPort = 29500;
 Result<void> Planner::plan_rendezvous() {
   auto conf = parse_rendezvous_conf(text(Opt::kRdzvConf));
   if (!conf) return about(Opt::kRdzvConf, conf.error());
+  if (auto usable = check_rendezvous_conf(*conf); !usable && (ours_ || text(Opt::kRdzvBackend) == "c10d"))
+    return about(Opt::kRdzvConf, usable.error());
   const bool has_endpoint = !text(Opt::kRdzvEndpoint).empty() && !standalone();
   const bool has_port = parsed_.has(Opt::kMasterPort);
   const bool is_static = !standalone() && text(Opt::kRdzvBackend) == "static" && (has_endpoint || has_port);
@@ -27,6 +29,7 @@ Result<void> Planner::plan_rendezvous() {
     auto given = parse_endpoint(text(Opt::kRdzvEndpoint), -1);
     if (!given) return about(Opt::kRdzvEndpoint, given.error());
     endpoint = *given;
+    MUSTER_TRY_VOID(check_own(Opt::kRdzvEndpoint, endpoint.host));
   }
   if (is_static) return plan_static(has_endpoint, endpoint);
   job_.master_addr = parsed_.has(Opt::kLocalAddr) ? text(Opt::kLocalAddr)
@@ -43,6 +46,7 @@ Result<void> Planner::plan_static(bool has_endpoint, const Endpoint& endpoint) {
     auto address = parse_endpoint(text(Opt::kMasterAddr) + ":0", 0);
     if (!address) return about(Opt::kMasterAddr, address.error());
     job_.master_addr = address->host;
+    MUSTER_TRY_VOID(check_own(Opt::kMasterAddr, job_.master_addr));
     return fix_port(static_cast<int>(port));
   }
   if (endpoint.port < 0)
@@ -51,6 +55,17 @@ Result<void> Planner::plan_static(bool has_endpoint, const Endpoint& endpoint) {
                                                   kDefaultStaticPort)});
   job_.master_addr = endpoint.host;
   return fix_port(endpoint.port);
+}
+
+// The store of a job of one node is on that node: workers that were sent elsewhere would wait for nothing. torchrun
+// sends them.
+Result<void> Planner::check_own(Opt id, const std::string& host) const {
+  if (!ours_) return {};
+  auto own = facts_.is_this_machine(host);
+  if (!own) return about(id, {ErrorKind::kUsage, own.error().message, "leave it out: the job has one node"});
+  if (*own) return {};
+  return about(
+      id, {ErrorKind::kUsage, fmt::format("'{}' is not this machine", host), "leave it out: the job has one node"});
 }
 
 Result<void> Planner::fix_port(int port) {

@@ -85,6 +85,10 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
 
   auto plan = plan_job(verb, *parsed, facts);
   if (!plan) return planning_failure(verb, program, plan.error());
+  if (parsed->flag(Opt::kJson) && !parsed->flag(Opt::kDryRun))
+    return planning_failure(
+        verb, program,
+        {ErrorKind::kUsage, "--json goes with --dry-run", "for what happened use --report FILE and --events FILE"});
   if (parsed->flag(Opt::kDryRun)) {
     auto text = dry_run(*plan, facts, parsed->flag(Opt::kJson));
     return text ? print(*text) : planning_failure(verb, program, text.error());

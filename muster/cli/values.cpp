@@ -176,6 +176,26 @@ Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_vie
   return conf;
 }
 
+Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& conf) {
+  constexpr std::array<std::string_view, 8> kNumbers = {
+      "timeout",           "join_timeout",        "last_call_timeout",      "close_timeout",
+      "heartbeat_timeout", "keep_alive_interval", "keep_alive_max_attempt", "read_timeout"};
+  constexpr std::array<std::string_view, 10> kAnswers = {"1", "true", "t", "yes", "y", "0", "false", "f", "no", "n"};
+  auto one_of = [](const auto& words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  for (const auto& [key, value] : conf) {
+    auto wrong = [&key = key, &value = value](std::string_view hint) {
+      return Error{ErrorKind::kUsage, fmt::format("'{}' is no value for {}", value, key), std::string(hint)};
+    };
+    auto number = parse_int(value);
+    if (one_of(kNumbers, key) && (!number || *number <= 0)) return wrong("write a whole number above 0");
+    if (key == "is_host" && !one_of(kAnswers, lower_case(value))) return wrong("write 1 or 0");
+    if (key == "store_type" && value != "tcp" && value != "file") return wrong("write tcp or file");
+  }
+  return {};
+}
+
 Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers, RankSyntax syntax) {
   const Error malformed{ErrorKind::kUsage, fmt::format("'{}' selects no streams", text),
                         "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all, or RANK:MASK,RANK:MASK"};

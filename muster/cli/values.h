@@ -40,6 +40,8 @@ Result<WorkerCount> parse_worker_count(std::string_view text);
 
 // "key=value,key=value"; a key without a value is an error.
 Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_view text);
+// The keys c10d knows have values it can use: whole seconds, yes or no, tcp or file. It ignores other keys.
+Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& conf);
 
 // -r and -t for `workers` local ranks. torchrun's pattern knows ranks of one digit only, and a rank that is not there
 // is ignored; ours knows all of them and refuses one that is not there.

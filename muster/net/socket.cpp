@@ -153,6 +153,12 @@ Result<Address> local_address(int socket) {
   return address;
 }
 
+bool is_own_address(const Address& address) {
+  // Only an address of ours can be bound, and a datagram socket on it disturbs nobody.
+  Fd fd(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
+}
+
 std::string port_holder(uint16_t port) {
   std::set<std::string> inodes = listening_inodes(port);
   if (inodes.empty()) return {};

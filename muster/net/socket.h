@@ -35,6 +35,9 @@ Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline
 
 Result<Address> local_address(int socket);
 
+// Whether an interface of this machine has the address.
+bool is_own_address(const Address& address);
+
 // "pid 4711 (python3)" for the process that listens on a TCP port of this machine; empty where /proc hides it.
 std::string port_holder(uint16_t port);
 

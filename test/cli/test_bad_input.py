@@ -111,6 +111,12 @@ def test_rendezvous(refused):
     )
     assert "use c10d" in refused(["run", "--rdzv-backend", "etcd-v2", "SCRIPT"])
     assert "has no port" in refused(["run", "--rdzv-endpoint", "localhost", "SCRIPT"])
+    assert "is not this machine" in refused(["run", "--master-addr", "192.0.2.1", "--master-port", "1", "SCRIPT"])
+    assert "join_timeout" in refused(["run", "--rdzv-conf", "join_timeout=soon", "SCRIPT"])
+
+
+def test_json_is_for_dry_runs(refused):
+    assert "--dry-run" in refused(["run", "--json", "SCRIPT"])
 
 
 def test_no_python(refused, tmp_path):

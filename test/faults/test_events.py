@@ -123,7 +123,8 @@ def test_events_into_a_file(run_muster, tmp_path):
     found = [json.loads(line) for line in events.read_text().splitlines()]
     states = [(e["source"], e["metadata"]["state"]) for e in found]
     assert states[:2] == [("AGENT", "RENDEZVOUS"), ("AGENT", "ASSIGN_WORKER_RANKS")]
-    assert states[2:] == [("WORKER", s) for s in ("START", "START", "TERMINATED", "FAILED")] + [("AGENT", "SUCCEEDED")]
+    assert states[2:] == [("WORKER", s) for s in ("START", "START", "TERMINATED", "FAILED")] + [("AGENT", "FAILED")]
+    assert found[-1]["metadata"]["raw_error"] == "rank 1 failed: exit code 5"
     times = [e["timestamp"] for e in found]
     assert times == sorted(times) and times[0] > 1_700_000_000_000
 

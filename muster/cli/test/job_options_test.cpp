@@ -60,6 +60,10 @@ struct Machine {
     facts.fully_qualified_hostname = [] { return "node7.example.org"; };
     facts.uuid = [] { return "00000000-0000-4000-8000-0000000000ff"; };
     facts.can_create = [](const std::string& path) { return !path.starts_with("/proc/"); };
+    facts.is_this_machine = [](const std::string& host) -> Result<bool> {
+      if (host.ends_with(".invalid")) return Error{ErrorKind::kPeer, "cannot resolve '" + host + "'", {}};
+      return host != "10.9.9.9";
+    };
     facts.check_port = [this](uint16_t port) -> Result<void> {
       if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
       return {};
@@ -249,6 +253,11 @@ TEST(JobOptions, BadRendezvous) {
             "--master-port: 70000 is out of range; write 0 to 65535");
   EXPECT_EQ(machine.error({"--node-rank=1", "train.py"}),
             "--node-rank: there is no node 1 in a job of one node; leave it out");
+  EXPECT_EQ(machine.error({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}),
+            "--master-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
+  EXPECT_EQ(machine.error({"--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid:1", "train.py"}),
+            "--rdzv-endpoint: cannot resolve 'h.invalid'; leave it out: the job has one node");
+  EXPECT_EQ(machine.torchrun({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}).master_addr, "10.9.9.9");
   machine.taken_port = 4242;
   EXPECT_EQ(machine.error({"--master-port=4242", "train.py"}), "port 4242 is taken by pid 1 (init)");
 }

@@ -77,6 +77,16 @@ TEST(Values, RendezvousConf) {
   EXPECT_FALSE(parse_rendezvous_conf("a=1,"));
 }
 
+TEST(Values, RendezvousConfHasValuesThatCanBeUsed) {
+  EXPECT_TRUE(
+      check_rendezvous_conf({{"join_timeout", "5"}, {"is_host", "True"}, {"store_type", "tcp"}, {"mine", "x"}}));
+  EXPECT_EQ(check_rendezvous_conf({{"join_timeout", "abc"}}).error().text(),
+            "'abc' is no value for join_timeout; write a whole number above 0");
+  EXPECT_FALSE(check_rendezvous_conf({{"read_timeout", "-1"}}));
+  EXPECT_FALSE(check_rendezvous_conf({{"is_host", "maybe"}}));
+  EXPECT_FALSE(check_rendezvous_conf({{"store_type", "zzz"}}));
+}
+
 TEST(Values, StreamMasks) {
   EXPECT_THAT(*parse_stream_masks("3", 2, RankSyntax::kAny), ElementsAre(Pair(0, 3), Pair(1, 3)));
   EXPECT_THAT(*parse_stream_masks("0:1,11:2", 12, RankSyntax::kAny), ElementsAre(Pair(0, 1), Pair(11, 2)));
