@@ -1,6 +1,7 @@
 #include "muster/agent/python_json.h"
 
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -73,6 +74,11 @@ std::string python_json(const Json& value) {
       text += (text.empty() ? "" : ", ") + Json(key).dump(-1, ' ', true, Json::error_handler_t::replace) + ": " +
               python_json(item);
     return "{" + text + "}";
+  }
+  if (value.is_number_float() && std::isfinite(value.get<double>())) {
+    // The library's own digits are not always the shortest ones, which Python writes.
+    text = fmt::format("{}", value.get<double>());
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   }
   if (value.is_array()) {
     for (const Json& item : value) text += (text.empty() ? "" : ", ") + python_json(item);
