@@ -119,6 +119,7 @@ TEST(StoreClient, BarrierOfMany) {
   ServerThread server;
   std::vector<std::thread> members;
   constexpr int kMembers = 8;
+  members.reserve(kMembers);
   for (int i = 0; i < kMembers; ++i)
     members.emplace_back([&] {
       Client client = connect(server);
