@@ -20,6 +20,8 @@ struct ServerOptions {
   // reply alone or events of watched keys may reach, it is closed.
   size_t pause_output_at = 1 << 20;
   size_t max_output = 256 << 20;
+  // Receive and send through io_uring (net/ring.h) if the kernel has it for us.
+  bool ring = true;
 };
 
 // A server of PyTorch's TCPStore protocol for clients from 1.13 to 2.15, each in its own dialect (wire.h says how they

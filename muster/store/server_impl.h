@@ -1,19 +1,22 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "muster/net/batch_send.h"
+#include "muster/net/ring.h"
 #include "muster/store/connection.h"
 #include "muster/store/server.h"
 
 namespace muster::store {
 
 // What server.h promises, in three files by what they do; this header is for them alone.
-class Server::Impl final : public Table::Observer {
+class Server::Impl final : public Table::Observer, private net::Ring::Sink {
  public:
   Impl(net::EventLoop& loop, Log& log, ServerOptions options)
       : loop_(loop),
@@ -21,7 +24,8 @@ class Server::Impl final : public Table::Observer {
         options_(std::move(options)),
         table_(std::make_unique<Table>(*this)),
         scratch_(kReadSize),
-        end_hook_(loop.add_end_hook([this] { finish_turn(); })) {}
+        end_hook_(loop.add_end_hook([this] { finish_turn(); })),
+        ring_refused_(!options_.ring) {}
   ~Impl() {
     close();
     loop_.remove_end_hook(end_hook_);
@@ -41,11 +45,16 @@ class Server::Impl final : public Table::Observer {
  private:
   enum class Outcome : uint8_t { kGoOn, kClosed };
   static constexpr size_t kReadSize = 64 << 10;
+  static constexpr int kSendFlags = MSG_NOSIGNAL | MSG_DONTWAIT;  // a socket of the ring is a blocking one
 
   // server.cpp: connections come, bring bytes and go.
   void accept_some();
   void pause_accepting(const Error& error);
   Connection* add(Fd fd, const net::Address& peer);
+  bool open_ring();
+  void start_receiving(Connection& connection);
+  void ring_received(uint64_t id, int result, std::string_view bytes, bool more) override;
+  void pause(Connection& connection);
   Connection* find(int fd, uint64_t serial);
   void on_event(Connection& connection, uint32_t events);
   void read(Connection& connection, bool hang_up);
@@ -77,13 +86,15 @@ class Server::Impl final : public Table::Observer {
     if (!std::exchange(connection.dirty, true)) dirty_.push_back(&connection);
   }
   void flush(Connection& connection);
+  void ring_sent(std::span<const ptrdiff_t> results) override;
   void sent_all(Connection& connection);
   void lost(Connection& connection, int error);
   void keep_unsent(Connection& connection);
+  void want_write(Connection& connection, bool on);
   Outcome too_much_output(Connection& connection, size_t size);
   void resume(Connection& connection);
   void finish_turn();
-  void send_dirty();
+  void send_dirty(bool with_next_wait);
 
   net::EventLoop& loop_;
   Log& log_;
@@ -92,8 +103,6 @@ class Server::Impl final : public Table::Observer {
   uint16_t port_ = 0;
   net::EventLoop::TimerId accept_again_ = 0;
   net::EventLoop::TimerId promise_timer_ = 0;
-  bool received_any_ = false;   // in this turn
-  int one_way_turns_ = 0;       // in a row: requests came, and none of them has an answer
   bool accept_failed_ = false;  // and has been said
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<Connection>> by_fd_;
@@ -101,9 +110,9 @@ class Server::Impl final : public Table::Observer {
   uint64_t next_serial_ = 1;
   std::vector<char> scratch_;  // shared by all connections
   net::EventLoop::HookId end_hook_;
-  net::BatchSender sender_;
-  std::vector<net::BatchSender::Item> to_send_;
-  std::vector<Connection*> senders_;  // whose items these are
+  std::unique_ptr<net::Ring> ring_;   // opened for the first connection
+  bool ring_refused_ = false;         // the kernel or the loop has none for us
+  std::vector<Connection*> senders_;  // whose replies are with the ring, from the end of a turn to the next
   std::string spare_output_;          // lent to the connection at work, so that replies need no allocation
   std::vector<Connection*> dirty_;    // have output since the last flush
   std::vector<std::unique_ptr<Connection>> closed_;  // freed when nobody can hold a reference any more

@@ -1,4 +1,3 @@
-#include <sched.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -6,14 +5,6 @@
 #include "muster/store/server_impl.h"
 
 namespace muster::store {
-namespace {
-
-// A client that streams requests without an answer (SET) would wake us for each of them, and on a busy core take turns
-// with us. After so many such turns the core is left to it once before we wait, and the requests come in numbers.
-constexpr int kStreaming = 16;
-
-}  // namespace
-
 void Server::Impl::released(Waiter& waiter) {
   auto& connection = static_cast<Connection&>(waiter);
   put_u8(connection.output, kStopWaiting);
@@ -33,7 +24,7 @@ void Server::Impl::changed(Waiter& watcher, Change change, std::string_view key,
 void Server::Impl::flush(Connection& connection) {
   while (connection.open() && connection.unsent() > 0) {
     ssize_t size =
-        ::send(connection.fd.get(), connection.output.data() + connection.sent, connection.unsent(), MSG_NOSIGNAL);
+        ::send(connection.fd.get(), connection.output.data() + connection.sent, connection.unsent(), kSendFlags);
     if (size >= 0) {
       connection.sent += static_cast<size_t>(size);
     } else if (errno == EAGAIN) {
@@ -51,7 +42,7 @@ void Server::Impl::sent_all(Connection& connection) {
   if (connection.output.capacity() > spare_output_.capacity()) connection.output.swap(spare_output_);
   if (connection.output.capacity() > Connection::kKeepBuffer) connection.output = std::string();
   if (spare_output_.capacity() > options_.pause_output_at * 2) spare_output_ = std::string();
-  if (std::exchange(connection.want_write, false)) loop_.rearm(connection.fd.get(), Connection::kReadable);
+  if (connection.want_write) want_write(connection, false);
 }
 
 void Server::Impl::lost(Connection& connection, int error) {
@@ -68,7 +59,18 @@ void Server::Impl::keep_unsent(Connection& connection) {
     connection.output.erase(0, connection.sent);
     connection.sent = 0;
   }
-  if (!std::exchange(connection.want_write, true)) loop_.rearm(connection.fd.get(), Connection::kReadable | EPOLLOUT);
+  if (!connection.want_write) want_write(connection, true);
+}
+
+void Server::Impl::want_write(Connection& connection, bool on) {
+  connection.want_write = on;
+  int fd = connection.fd.get();
+  if (!ring_)
+    loop_.rearm(fd, on ? Connection::kReadable | EPOLLOUT : Connection::kReadable);
+  else if (on)
+    loop_.watch(fd, EPOLLOUT, [this, &connection](uint32_t events) { on_event(connection, events); });
+  else
+    loop_.unwatch(fd);
 }
 
 Server::Impl::Outcome Server::Impl::too_much_output(Connection& connection, size_t size) {
@@ -83,42 +85,44 @@ void Server::Impl::resume(Connection& connection) {
   connection.paused = false;
   received(connection, {});
   if (connection.open() && connection.more_to_read) read(connection, true);
+  if (ring_ && connection.open() && !connection.paused && !connection.receiving) start_receiving(connection);
 }
 
-// At the end of a wake-up: one send for all replies to a client, clients that were released included, and one system
-// call for all of these.
+void Server::Impl::ring_sent(std::span<const ptrdiff_t> results) {
+  MUSTER_CHECK(results.size() == senders_.size());
+  for (size_t i = 0; i < results.size(); ++i) {
+    Connection& connection = *senders_[i];
+    if (results[i] >= 0) connection.sent += static_cast<size_t>(results[i]);
+    if (results[i] < 0 && results[i] != -EAGAIN && results[i] != -EINTR)
+      lost(connection, static_cast<int>(-results[i]));
+    else
+      flush(connection);  // the rest, if there is any
+  }
+  senders_.clear();
+}
+
+// At the end of a wake-up: one send for all replies to a client, clients that were released included, and with the ring
+// one system call for all of these, which is also the next wait.
 void Server::Impl::finish_turn() {
-  one_way_turns_ = std::exchange(received_any_, false) && dirty_.empty() ? one_way_turns_ + 1 : 0;
-  if (one_way_turns_ >= kStreaming) ::sched_yield();
-  while (!dirty_.empty()) send_dirty();  // again when a lost client's queue item goes to another
+  while (!dirty_.empty()) send_dirty(ring_ != nullptr);  // again when a lost client's queue item goes to another
   closed_.clear();
 }
 
-void Server::Impl::send_dirty() {
+void Server::Impl::send_dirty(bool with_next_wait) {
   for (size_t i = 0; i < dirty_.size(); ++i) {  // grows when a closed client's queue item goes to another
     Connection& connection = *dirty_[i];
     if (connection.open() && connection.unsent() > options_.max_output) too_much_output(connection, 0);
   }
-  to_send_.clear();
-  senders_.clear();
-  for (Connection* connection : dirty_) {
+  auto dirty = std::exchange(dirty_, {});
+  for (Connection* connection : dirty) {
     connection->dirty = false;
     if (!connection->open() || connection->want_write) continue;
-    senders_.push_back(connection);
-    to_send_.push_back({connection->fd.get(), connection->output.data() + connection->sent, connection->unsent()});
-  }
-  dirty_.clear();
-  sender_.send(to_send_);
-  for (size_t i = 0; i < senders_.size(); ++i) {
-    Connection& connection = *senders_[i];
-    ptrdiff_t result = to_send_[i].result;
-    if (result >= 0) connection.sent += static_cast<size_t>(result);
-    if (result < 0 && result != -EAGAIN)
-      lost(connection, static_cast<int>(-result));
-    else if (connection.unsent() > 0)
-      flush(connection);
-    else
-      sent_all(connection);
+    if (with_next_wait) {
+      ring_->send(connection->fd.get(), connection->output.data() + connection->sent, connection->unsent());
+      senders_.push_back(connection);
+    } else {
+      flush(*connection);
+    }
   }
 }
 

@@ -5,6 +5,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <thread>
+
 #include "muster/net/socket.h"
 #include "muster/store/test/bytes.h"
 #include "muster/store/test/server_thread.h"
@@ -74,8 +76,19 @@ class Modern : public Raw {
   void settle() { expect("0D 01 02 03 04", "01 02 03 04"); }
 };
 
-TEST(StoreServer, TheBasicQueries) {
-  ServerThread server;
+// Everything, once through io_uring (where the kernel has it for us) and once without.
+class StoreServer : public testing::TestWithParam<bool> {
+ protected:
+  static ServerOptions with(ServerOptions options = {}) {
+    options.ring = GetParam();
+    return options;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Ways, StoreServer, testing::Bool(),
+                         [](const auto& way) { return way.param ? "ring" : "epoll"; });
+
+TEST_P(StoreServer, TheBasicQueries) {
+  ServerThread server(with());
   Modern client(server.port());
   client.expect("0D 34 12 00 00", "34 12 00 00");
   client.expect("04 05.. 'init/' 01..", "01..");
@@ -95,16 +108,16 @@ TEST(StoreServer, TheBasicQueries) {
   client.expect("0A 03.. 02.. '/q' 02.. '/-' 02.. '/p'", "01.. '2' 00.. 01.. '1'");
 }
 
-TEST(StoreServer, ListKeysDoesNotShowQueues) {
-  ServerThread server;
+TEST_P(StoreServer, ListKeysDoesNotShowQueues) {
+  ServerThread server(with());
   Modern client(server.port());
   client.send(bytes("01 02.. '/k' 00.. 0E 02.. '/q' 01.. 'i'"));
   client.expect("11", "01.. 02.. '/k'");
   client.expect("07", "01..");
 }
 
-TEST(StoreServer, CompareSet) {
-  ServerThread server;
+TEST_P(StoreServer, CompareSet) {
+  ServerThread server(with());
   Modern client(server.port());
   client.expect("02 02.. '/c' 01.. 'x' 01.. 'y'", "01.. 'x'");  // absent, something expected: echoed, not stored
   client.expect("05 01.. 02.. '/c'", "01");
@@ -114,8 +127,8 @@ TEST(StoreServer, CompareSet) {
   client.expect("02 02.. '/c' 00.. 02.. 'd3'", "02.. 'd3'");  // an empty value equals an empty expectation
 }
 
-TEST(StoreServer, CompareSetWakesWaitersOnlyWhenItStores) {
-  ServerThread server;
+TEST_P(StoreServer, CompareSetWakesWaitersOnlyWhenItStores) {
+  ServerThread server(with());
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.send(bytes("06 01.. 02.. '/c'"));
@@ -126,8 +139,8 @@ TEST(StoreServer, CompareSetWakesWaitersOnlyWhenItStores) {
   EXPECT_EQ(waiter.receive(1), bytes("00"));
 }
 
-TEST(StoreServer, AddReadsWhatStrtollReads) {
-  ServerThread server;
+TEST_P(StoreServer, AddReadsWhatStrtollReads) {
+  ServerThread server(with());
   struct Case {
     std::string_view stored;  // in the protocol
     std::string_view delta;
@@ -146,8 +159,8 @@ TEST(StoreServer, AddReadsWhatStrtollReads) {
   client.expect("03 02.. '/n'", "14.. '-9223372036854775808'");
 }
 
-TEST(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
-  ServerThread server;
+TEST_P(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
+  ServerThread server(with());
   for (std::string_view stored : {"00..", "03.. 'abc'", "02.. '+-'", "13.. '9223372036854775808'", "01.. '-'"}) {
     Modern client(server.port());
     client.send(bytes("01 02.. '/n'") + bytes(stored) + bytes("04 02.. '/n' 01.."));
@@ -160,8 +173,8 @@ TEST(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
   EXPECT_EQ(server.lines().size(), 5U);
 }
 
-TEST(StoreServer, WaitIsReleasedWhenTheLastKeyComes) {
-  ServerThread server;
+TEST_P(StoreServer, WaitIsReleasedWhenTheLastKeyComes) {
+  ServerThread server(with());
   Modern waiter(server.port());
   Modern other(server.port());
   other.send(bytes("01 02.. '/a' 00..")).send(bytes("05 01.. 02.. '/a'"));
@@ -177,8 +190,8 @@ TEST(StoreServer, WaitIsReleasedWhenTheLastKeyComes) {
   waiter.expect("06 00..", "00");  // nothing to wait for
 }
 
-TEST(StoreServer, EverythingThatStoresReleases) {
-  ServerThread server;
+TEST_P(StoreServer, EverythingThatStoresReleases) {
+  ServerThread server(with());
   for (std::string_view store :
        {"01 02.. '/k' 00..", "02 02.. '/k' 00.. 01.. 'v'", "04 02.. '/k' 01..", "09 02.. '/k' 01.. 'v'",
         "0B 01.. 02.. '/k' 00..", "0E 02.. '/k' 01.. 'v'", "12 02.. '/k' 01.."}) {
@@ -193,8 +206,8 @@ TEST(StoreServer, EverythingThatStoresReleases) {
   }
 }
 
-TEST(StoreServer, AKeyThatCameAndWentStillCounts) {
-  ServerThread server;
+TEST_P(StoreServer, AKeyThatCameAndWentStillCounts) {
+  ServerThread server(with());
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.send(bytes("06 02.. 02.. '/a' 02.. '/b'"));
@@ -203,8 +216,8 @@ TEST(StoreServer, AKeyThatCameAndWentStillCounts) {
   EXPECT_EQ(waiter.receive(1), bytes("00"));
 }
 
-TEST(StoreServer, CancelWait) {
-  ServerThread server;
+TEST_P(StoreServer, CancelWait) {
+  ServerThread server(with());
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.expect("0C", "01");  // nothing pending
@@ -217,8 +230,8 @@ TEST(StoreServer, CancelWait) {
   waiter.settle();
 }
 
-TEST(StoreServer, ASecondWaitTakesTheFirstOnesPlace) {
-  ServerThread server;
+TEST_P(StoreServer, ASecondWaitTakesTheFirstOnesPlace) {
+  ServerThread server(with());
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.send(bytes("06 01.. 02.. '/a' 06 01.. 02.. '/b'"));
@@ -230,8 +243,8 @@ TEST(StoreServer, ASecondWaitTakesTheFirstOnesPlace) {
   EXPECT_EQ(waiter.receive(1), bytes("00"));
 }
 
-TEST(StoreServer, Queues) {
-  ServerThread server;
+TEST_P(StoreServer, Queues) {
+  ServerThread server(with());
   Modern client(server.port());
   client.expect("0F 02.. '/q'", "00..");
   client.send(bytes("0E 02.. '/q' 02.. 'i1' 0E 02.. '/q' 00.."));
@@ -243,8 +256,8 @@ TEST(StoreServer, Queues) {
   client.expect("05 01.. 02.. '/q'", "01");
 }
 
-TEST(StoreServer, APushReleasesTheLongestWaiterAlone) {
-  ServerThread server;
+TEST_P(StoreServer, APushReleasesTheLongestWaiterAlone) {
+  ServerThread server(with());
   Modern first(server.port());
   Modern second(server.port());
   Modern pusher(server.port());
@@ -264,8 +277,8 @@ TEST(StoreServer, APushReleasesTheLongestWaiterAlone) {
   first.settle();
 }
 
-TEST(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
-  ServerThread server;
+TEST_P(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
+  ServerThread server(with());
   Modern first(server.port());
   Modern second(server.port());
   Modern third(server.port());
@@ -282,8 +295,8 @@ TEST(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
   second.expect("0F 02.. '/q'", "01.. 01.. 'b'");
 }
 
-TEST(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
-  ServerThread server;
+TEST_P(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
+  ServerThread server(with());
   for (bool leaves : {false, true}) {
     Modern first(server.port());
     Modern second(server.port());
@@ -303,8 +316,8 @@ TEST(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
   }
 }
 
-TEST(StoreServer, Barrier) {
-  ServerThread server;
+TEST_P(StoreServer, Barrier) {
+  ServerThread server(with());
   Modern first(server.port());
   Modern second(server.port());
   first.send(bytes("12 02.. '/b' 02.."));
@@ -318,8 +331,8 @@ TEST(StoreServer, Barrier) {
   EXPECT_TRUE(first.closed());
 }
 
-TEST(StoreServer, ACancelledOrLostBarrierMemberStaysCounted) {
-  ServerThread server;
+TEST_P(StoreServer, ACancelledOrLostBarrierMemberStaysCounted) {
+  ServerThread server(with());
   Modern first(server.port());
   first.expect("12 02.. '/b' 03.. 0C", "01");
   Modern second(server.port());
@@ -329,8 +342,8 @@ TEST(StoreServer, ACancelledOrLostBarrierMemberStaysCounted) {
   first.expect("12 02.. '/b' 03..", "00");
 }
 
-TEST(StoreServer, AHalfMessageStallsNobody) {
-  ServerThread server;
+TEST_P(StoreServer, AHalfMessageStallsNobody) {
+  ServerThread server(with());
   Modern half(server.port());
   half.settle();
   half.send(bytes("01 02.. '/k' 05.. 'va'"));
@@ -345,8 +358,8 @@ TEST(StoreServer, AHalfMessageStallsNobody) {
   half.expect("03 02.. '/k'", "05.. 'value'");
 }
 
-TEST(StoreServer, ByteByByte) {
-  ServerThread server;
+TEST_P(StoreServer, ByteByByte) {
+  ServerThread server(with());
   Raw client(server.port());
   client.slowly(bytes("00 CE F7 85 3C 0D 34 12 00 00"));
   EXPECT_EQ(client.receive(4), bytes("34 12 00 00"));
@@ -354,8 +367,8 @@ TEST(StoreServer, ByteByByte) {
   EXPECT_EQ(client.receive(18), bytes("01.. '1' 01.. '2'"));
 }
 
-TEST(StoreServer, ManyRequestsInOneSegment) {
-  ServerThread server;
+TEST_P(StoreServer, ManyRequestsInOneSegment) {
+  ServerThread server(with());
   Modern client(server.port());
   std::string requests;
   std::string replies;
@@ -367,8 +380,8 @@ TEST(StoreServer, ManyRequestsInOneSegment) {
   EXPECT_EQ(client.receive(replies.size()), replies);
 }
 
-TEST(StoreServer, ALargeValueComesBackWhole) {
-  ServerThread server;
+TEST_P(StoreServer, ALargeValueComesBackWhole) {
+  ServerThread server(with());
   Modern client(server.port());
   std::string value(Limits::kValue, '\0');
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 31 >> 7);
@@ -381,8 +394,8 @@ TEST(StoreServer, ALargeValueComesBackWhole) {
   EXPECT_EQ(client.receive(framed.size() + 1).back(), 'x');
 }
 
-TEST(StoreServer, LimitsCloseWithOneLine) {
-  ServerThread server;
+TEST_P(StoreServer, LimitsCloseWithOneLine) {
+  ServerThread server(with());
   Modern other(server.port());
   for (std::string_view message :
        {"03 01 20 00 00 00 00 00 00", "01 01.. 'k' 01 00 80 00 00 00 00 00", "06 01 00 02 00 00 00 00 00"}) {
@@ -397,8 +410,8 @@ TEST(StoreServer, LimitsCloseWithOneLine) {
   other.settle();
 }
 
-TEST(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
-  ServerThread server;
+TEST_P(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
+  ServerThread server(with());
   Raw http(server.port());
   http.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(http.closed());
@@ -418,15 +431,15 @@ TEST(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
                   HasSubstr("it sent VALIDATE a second time"), HasSubstr("its byte 0x13 is no query code")));
 }
 
-TEST(StoreServer, WhatCameBeforeABrokenMessageIsAnswered) {
-  ServerThread server;
+TEST_P(StoreServer, WhatCameBeforeABrokenMessageIsAnswered) {
+  ServerThread server(with());
   Modern client(server.port());
   client.expect("04 02.. '/n' 01.. 04 02.. '/n' 01.. 13", "01.. 02..");
   EXPECT_TRUE(client.closed());
 }
 
-TEST(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
-  ServerThread server;
+TEST_P(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
+  ServerThread server(with());
   Modern client(server.port());
   client.send(bytes("01 02.. '/k' 01.. 'v' 03 02.. '/k'"));
   client.shutdown_sending();
@@ -434,8 +447,8 @@ TEST(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
   EXPECT_TRUE(client.closed());
 }
 
-TEST(StoreServer, ASlowReaderHasToWaitAndIsThenServed) {
-  ServerThread server({.pause_output_at = 64 << 10});
+TEST_P(StoreServer, ASlowReaderHasToWaitAndIsThenServed) {
+  ServerThread server(with({.pause_output_at = 64 << 10}));
   Modern client(server.port());
   std::string framed;
   put_string(framed, std::string(1 << 20, 'x'));
@@ -448,8 +461,47 @@ TEST(StoreServer, ASlowReaderHasToWaitAndIsThenServed) {
   client.settle();
 }
 
-TEST(StoreServer, TooLargeAReplyIsRefused) {
-  ServerThread server({.max_output = 1 << 20});
+// It is paused more than once, with requests on their way, and the replies keep their order.
+TEST_P(StoreServer, ASlowReaderThatKeepsAskingMissesNothing) {
+  ServerThread server(with({.pause_output_at = 64 << 10}));
+  Raw client(server.port());
+  client.send(bytes("00 CE F7 85 3C"));
+  constexpr uint32_t kPings = 2'000'000;
+  std::thread asking([&] {
+    std::string requests;
+    for (uint32_t i = 0; i < kPings; ++i) {
+      put_code(requests, Dialect::kModern, Op::kPing);
+      put_u32(requests, i);
+      if (requests.size() > 100'000 || i + 1 == kPings) {
+        client.send(requests);
+        requests.clear();
+      }
+    }
+  });
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < kPings; i += 1000) {
+    std::string replies = client.receive(4000);
+    std::string expected;
+    for (uint32_t j = i; j < i + 1000; ++j) put_u32(expected, j);
+    if (replies != expected) ++wrong;
+  }
+  EXPECT_EQ(wrong, 0U);
+  asking.join();
+}
+
+// A number that was used before is another connection: nothing of the old one reaches the new.
+TEST_P(StoreServer, ConnectionsThatComeAndGo) {
+  ServerThread server(with());
+  for (int i = 0; i < 300; ++i) {
+    Raw client(server.port());
+    if (i % 3 == 0) client.send(bytes("FF"));                                // closed by the server
+    if (i % 3 == 1) client.send(bytes("00 CE F7 85 3C 06 01.. 02.. '/w'"));  // leaves while it waits
+    if (i % 3 == 2) client.send(bytes("00 CE F7 85 3C")).expect("0D 01 02 03 04", "01 02 03 04");
+  }
+}
+
+TEST_P(StoreServer, TooLargeAReplyIsRefused) {
+  ServerThread server(with({.max_output = 1 << 20}));
   Modern client(server.port());
   std::string framed;
   put_string(framed, std::string(1 << 20, 'x'));
@@ -458,8 +510,8 @@ TEST(StoreServer, TooLargeAReplyIsRefused) {
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("of replies it has not read, the limit is 1048576")));
 }
 
-TEST(StoreServer, AWatcherThatDoesNotReadIsClosed) {
-  ServerThread server({.max_output = 1 << 20});
+TEST_P(StoreServer, AWatcherThatDoesNotReadIsClosed) {
+  ServerThread server(with({.max_output = 1 << 20}));
   Raw client(server.port());
   client.expect("03 05.. 'init/' 01..", "01..");
   Raw watcher(server.port());
@@ -476,8 +528,8 @@ TEST(StoreServer, AWatcherThatDoesNotReadIsClosed) {
 
 // ---- clients from before 2.2
 
-TEST(StoreServer, A1_13Client) {
-  ServerThread server;
+TEST_P(StoreServer, A1_13Client) {
+  ServerThread server(with());
   Raw client(server.port());
   client.expect("03 05.. 'init/' 01..", "01..");
   Raw silent(server.port());
@@ -490,8 +542,8 @@ TEST(StoreServer, A1_13Client) {
   client.expect("08 02.. '/k'", "00..");
 }
 
-TEST(StoreServer, A1_13ClientWatchesKeys) {
-  ServerThread server;
+TEST_P(StoreServer, A1_13ClientWatchesKeys) {
+  ServerThread server(with());
   Raw client(server.port());
   client.expect("03 05.. 'init/' 01..", "01..");
   Raw watcher(server.port());
@@ -509,8 +561,8 @@ TEST(StoreServer, A1_13ClientWatchesKeys) {
   client.expect("06", "02..");
 }
 
-TEST(StoreServer, A1_13WaitThatTimedOutIsNotAnsweredLater) {
-  ServerThread server;
+TEST_P(StoreServer, A1_13WaitThatTimedOutIsNotAnsweredLater) {
+  ServerThread server(with());
   Raw client(server.port());
   client.expect("05 01.. 02.. '/a' 03 02.. '/n' 01..", "01..");
   Raw other(server.port());
@@ -519,8 +571,8 @@ TEST(StoreServer, A1_13WaitThatTimedOutIsNotAnsweredLater) {
   client.expect("06", "02..");
 }
 
-TEST(StoreServer, A2_1Client) {
-  ServerThread server;
+TEST_P(StoreServer, A2_1Client) {
+  ServerThread server(with());
   Raw client(server.port());
   client.expect("07 02.. '/k'", "00..");  // alone from its host: nothing it could watch for
   client.send(bytes("08 02.. '/k' 01.. 'v'"));
@@ -533,8 +585,8 @@ TEST(StoreServer, A2_1Client) {
   later.expect("07 02.. '/k'", "01..");  // not its first request
 }
 
-TEST(StoreServer, A2_1AppendCutBehindItsKey) {
-  ServerThread server;
+TEST_P(StoreServer, A2_1AppendCutBehindItsKey) {
+  ServerThread server(with());
   Raw client(server.port());
   client.slowly(bytes("08 02.. '/k' 01.. 'v'"));
   client.expect("02 02.. '/k'", "01.. 'v'");
@@ -542,10 +594,10 @@ TEST(StoreServer, A2_1AppendCutBehindItsKey) {
 
 // ---- the server's life
 
-TEST(StoreServer, ThePortIsFreeAgainAtOnce) {
+TEST_P(StoreServer, ThePortIsFreeAgainAtOnce) {
   net::EventLoop loop;
   Log log([](LogLevel, std::string_view) {});
-  Server server(loop, log);
+  Server server(loop, log, with());
   ASSERT_TRUE(server.listen(0, true).ok());
   uint16_t port = server.port();
   for (int round = 0; round < 3; ++round) {
@@ -561,14 +613,14 @@ TEST(StoreServer, ThePortIsFreeAgainAtOnce) {
   }
 }
 
-TEST(StoreServer, OnlyWelcomePeers) {
-  ServerThread server({.accept_peer = [](const net::Address& peer) { return !peer.is_loopback(); }});
+TEST_P(StoreServer, OnlyWelcomePeers) {
+  ServerThread server(with({.accept_peer = [](const net::Address& peer) { return !peer.is_loopback(); }}));
   Raw client(server.port());
   EXPECT_TRUE(client.closed());
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("store: refused 127.0.0.1:")));
 }
 
-TEST(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
+TEST_P(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
   auto listener = net::listen_tcp({.loopback_only = true});
   ASSERT_TRUE(listener.ok());
   Raw client(listener->port);
@@ -578,7 +630,7 @@ TEST(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
   ASSERT_TRUE(accepted.ok());
   net::EventLoop loop;
   Log log([](LogLevel, std::string_view) {});
-  Server server(loop, log);
+  Server server(loop, log, with());
   server.adopt(*std::move(accepted), peer, bytes("00 CE F7 85"));
   client.send(bytes("3C 01 02.. '/k' 00.."));
   while (server.keys() == 0) loop.run_until(Deadline::in(std::chrono::milliseconds(1)));
