@@ -13,6 +13,14 @@ from harness import GONE_WITHIN_S, MARKER, ROOT, clean_env, debian_python_dir, k
 TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
 
 
+def pytest_configure():
+    # A signal that is ignored stays so in the programs under test: nohup and background jobs of a shell must not decide
+    # what they do.
+    for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_call(item):
     def expire(signum, frame):
