@@ -3,7 +3,7 @@
 namespace muster::agent {
 
 const std::vector<Variable>& declared_variables() {
-  static const std::vector<Variable> kVariables = {
+  static const std::vector<Variable> variables = {
       {"RANK", kSetByMuster, "number of this worker in the whole job, from 0"},
       {"LOCAL_RANK", kSetByMuster, "number of this worker on its node, from 0; always 0 with --virtual-local-rank"},
       {"GROUP_RANK", kSetByMuster, "number of this node, from 0"},
@@ -60,7 +60,7 @@ const std::vector<Variable>& declared_variables() {
       {"TORCHELASTIC_TIMER_FILE", kSetByYou, "the pipe of those timers; a fresh one otherwise"},
       {"MUSTER_ATTEMPT", kSetByYou, "how often the scheduler has started this job before"},
   };
-  return kVariables;
+  return variables;
 }
 
 }  // namespace muster::agent
