@@ -91,6 +91,7 @@ void bench_direct(size_t blocks) {
   Meter meter("8 writers, one pipe, one reader");
   pid_t reader = fork_reader(ends[0], ends[1]);
   std::vector<pid_t> writers;
+  writers.reserve(kWorkers);
   for (int i = 0; i < kWorkers; ++i) writers.push_back(fork_writer(ends[1], blocks));
   ::close(ends[0]);
   ::close(ends[1]);
