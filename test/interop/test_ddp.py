@@ -1,6 +1,7 @@
 """Unmodified PyTorch, old and new, under muster run."""
 
 import re
+import subprocess
 
 import pytest
 
@@ -25,6 +26,21 @@ def losses(output):
     return re.findall(r"^(?:\[\w+\]:? ?)? +(\d+)  ([\d.]+) +([\d.]+%)", output, re.M)
 
 
+def peer_output(python, arguments, env, attempts=3):
+    """stdout of PyTorch's own launcher. 1.13's now and then hangs after the last epoch, which is not what is tested."""
+    for _ in range(attempts):
+        # A port of its own: on 1.13's default one the workers of two test runs on a machine would meet, and wait for ever.
+        command = [python, "-m", "torch.distributed.run", "--master_port", free_port(), *arguments]
+        with launched(command, python, env) as peer:
+            try:
+                output, said = peer.communicate(timeout=45)
+            except subprocess.TimeoutExpired:
+                continue
+        assert peer.returncode == 0, said
+        return output
+    pytest.fail(f"PyTorch's own launcher hung {attempts} times")
+
+
 @pytest.mark.slow
 def test_trains_to_the_loss_of_the_peers_own_launcher(run_muster, torch_python):
     script = [str(ROOT / "examples/ddp.py"), "--epochs", "4", "--points", "2048"]
@@ -32,11 +48,7 @@ def test_trains_to_the_loss_of_the_peers_own_launcher(run_muster, torch_python):
     env = {"OMP_NUM_THREADS": 1}
     # Debian's torchrun fails at start with every mask but 1 and 2 under Python 3.11.
     masks = [] if torch_python.modern else ["-r", "1", "-t", "1"]
-    # A port of its own: on 1.13's default one the workers of two test runs on a machine would meet, and wait for ever.
-    options = [*masks, "--master_port", free_port(), "--nproc_per_node", 2]
-    with launched([torch_python, "-m", "torch.distributed.run", *options, *script], torch_python, env) as peer:
-        theirs, said = peer.communicate(timeout=120)
-    assert peer.returncode == 0, said
+    theirs = peer_output(torch_python, [*masks, "--nproc_per_node", 2, *script], env)
     ours = run_muster(["run", "--nproc-per-node", 2, *script], python=torch_python, env=env, timeout=120)
     assert ours.returncode == 0, ours.stderr
     assert len(losses(theirs)) == 4, theirs
