@@ -12,7 +12,6 @@
 namespace muster::agent {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::make_pipe;
 using testing::Pipe;
 using testing::read_available;

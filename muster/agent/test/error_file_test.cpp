@@ -30,7 +30,7 @@ TEST(ErrorFile, PlainForm) {
 }
 
 TEST(ErrorFile, TimestampInAnyFormOrNone) {
-  auto timestamp = [](std::string value) {
+  auto timestamp = [](const std::string& value) {
     return parse_error_file(R"({"message": "x", "timestamp": )" + value + "}")->timestamp;
   };
   EXPECT_EQ(timestamp("\"12\""), 12);

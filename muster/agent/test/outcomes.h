@@ -65,6 +65,7 @@ inline process::ExitStatus killed(int signal) { return {0, signal}; }
 
 inline std::vector<WorkerOutcome> outcomes(std::vector<Worker> workers) {
   std::vector<WorkerOutcome> result;
+  result.reserve(workers.size());
   for (Worker& worker : workers) result.push_back(std::move(worker.outcome));
   return result;
 }

@@ -17,7 +17,6 @@ namespace {
 using namespace std::string_literals;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 
 const std::string kGlooReset =
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:";

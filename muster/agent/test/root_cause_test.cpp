@@ -13,7 +13,6 @@ namespace muster::agent {
 namespace {
 
 using enum Blame;
-using testing::HasSubstr;
 
 const std::string kGlooReset =
     "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:4242";

@@ -8,7 +8,6 @@ namespace muster::cli {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 using Words = std::vector<std::string>;
 using Variables = std::map<std::string, std::string>;

@@ -12,7 +12,6 @@ using agent::LabelKind;
 using agent::StoreHost;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 using Words = std::vector<std::string>;
