@@ -29,9 +29,9 @@ def spirals(points):
     return TensorDataset(torch.stack([radius * angle.cos(), radius * angle.sin()], dim=1), arm)
 
 
-def average(values, distributed):
-    """The mean of each value over all ranks."""
-    total = torch.tensor(values, dtype=torch.float64)
+def average(values, total, distributed):
+    """The mean of each value over all ranks; `total` is the tensor to compute it in."""
+    total.copy_(torch.tensor(values, dtype=torch.float64))
     if distributed:
         dist.all_reduce(total)
         total /= dist.get_world_size()
@@ -67,6 +67,9 @@ def main():
     sampler = DistributedSampler(data, world, rank, seed=1)
     loader = DataLoader(data, options.batch, sampler=sampler)
 
+    # One tensor for all epochs: PyTorch 1.13 can hang at the end when the last one it reduced is already out of use.
+    total = torch.zeros(2, dtype=torch.float64)
+
     if rank == 0:
         print(f"{world} worker{'s' * (world > 1)}, {len(data)} points, {len(loader)} steps an epoch, torch {torch.__version__}")
         print("epoch      loss  accuracy    points/s")
@@ -86,7 +89,7 @@ def main():
             if rank == 0:
                 show_progress(epoch, step, len(loader))
         seen = len(sampler)
-        loss, accuracy = average([losses / seen, correct / seen], distributed)
+        loss, accuracy = average([losses / seen, correct / seen], total, distributed)
         if rank == 0:
             print(f"{epoch:5}  {loss:8.6f}  {accuracy:8.1%}  {len(data) / (time.monotonic() - started):10.0f}")
 

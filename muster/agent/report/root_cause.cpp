@@ -147,7 +147,10 @@ Blame blame_of(const WorkerOutcome& worker, const Evidence& evidence) {
   if (evidence.lost_peer) return Blame::kPeer;
   // We asked it to stop, but that is not what it died of.
   bool crashed_anyway = is_crash(worker.status.signal) && worker.status.signal != SIGKILL;
-  return evidence.stopped && !crashed_anyway ? Blame::kStopped : Blame::kItself;
+  // It had begun to say what went wrong when our signal cut it off: nobody knows what that was.
+  bool cut_off = evidence.source == Source::kStderr && worker.stop_requested && worker.status.signal != 0 &&
+                 worker.output.exception_line.empty();
+  return (evidence.stopped || cut_off) && !crashed_anyway ? Blame::kStopped : Blame::kItself;
 }
 
 std::string seconds(Duration duration) {
