@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+#include "muster/base/log.h"
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
+#include "muster/rendezvous/channel.h"
+
+namespace muster::rendezvous {
+
+struct AcceptorOptions {
+  Token token;
+  size_t max_strangers = 256;     // connections that have not proven themselves; beyond, the oldest goes
+  size_t kept_for_expected = 64;  // of these, for addresses that expect() named
+  Duration stranger_time = std::chrono::seconds(2);
+};
+
+// The coordinator's door: accepts, lets in who proves the token within two seconds, and hands everything that does not
+// begin with kFirstByte to whoever serves the store on the same port. Strangers cost one descriptor and a few hundred
+// bytes each, are closed without a word, and are counted, not logged one by one.
+class Acceptor {
+ public:
+  struct Handlers {
+    std::function<void(std::unique_ptr<Channel>)> joined;  // open; set its handlers with Channel::resume_on()
+    // A connection that speaks something else; empty: closed.
+    std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> other;
+    // Somebody with muster's hello and a wrong token or another version: worth a line. At most one a second a host.
+    std::function<void(const net::Address& peer, const Error& why)> refused;
+  };
+  Acceptor(net::EventLoop& loop, Log& log, AcceptorOptions options, Handlers handlers);
+  ~Acceptor();
+
+  // Takes over a listening socket (net::listen_tcp).
+  void listen(Fd listener);
+  void expect(const net::Address& peer);  // slots are kept for it
+  uint64_t strangers_dropped() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::rendezvous

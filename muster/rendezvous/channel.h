@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/base/fd.h"
+#include "muster/base/result.h"
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
+#include "muster/rendezvous/token.h"
+
+namespace muster::rendezvous {
+
+// What a connection is for; told in the handshake.
+enum class Purpose : uint8_t {
+  kControl = 1,    // messages of protocol.h
+  kHeartbeat = 2,  // Beat and Echo of protocol.h, from a warden
+  kOutput = 3,     // Chunk of protocol.h, from an agent to the launcher
+  kStatus = 4,     // one question, one answer: `muster status`
+};
+
+// The first byte of every control connection. No query code of PyTorch's store has it, so both can share a port.
+inline constexpr unsigned char kFirstByte = 0xD7;
+
+// Raised by whatever changes a frame or a message: peers with another number refuse each other, naming both programs'
+// versions.
+inline constexpr uint16_t kProtocolVersion = 1;
+
+// An encrypted, authenticated connection between two holders of the same token: messages in, messages out, in order.
+//
+//   client                                          server
+//   hello: magic, protocol, purpose, version, nonce ──▶
+//                       ◀── hello: magic, protocol, version, nonce, proof (keyed hash of both hellos)
+//   proof (likewise, another domain) ──────────────▶
+//   both: secretstream (libsodium) each way, keys from token and both nonces; a frame is a 32-bit length and its bytes
+//
+// All three frames have a fixed size and nothing else is looked at before the proof. A refusal (another protocol
+// version) is a frame of the server hello's size.
+//
+// Lives on one loop and its thread. Never blocks. Handlers may destroy the channel they are called by.
+class Channel {
+ public:
+  struct Options {
+    Token token;
+    Purpose purpose = Purpose::kControl;
+    Duration handshake_timeout = std::chrono::seconds(10);
+    size_t max_message = 1 << 20;   // what comes; longer is a broken protocol
+    size_t max_unsent = 256 << 20;  // the peer does not read: closed with an error
+  };
+  struct Handlers {
+    std::function<void()> opened;  // the handshake is done, the peer holds the token
+    std::function<void(std::string_view message)> received;
+    // Once, for whatever reason; not after the destructor. The message says why in words for people: "closed by
+    // 10.0.0.2:4711", "wrong token", "speaks muster 0.2 (protocol 2), this is muster 0.1 (protocol 1)".
+    std::function<void(const Error& why)> closed;
+    std::function<void()> drained;  // unsent() is 0 again; may be empty
+  };
+
+  // The side that connected; `socket` is connected and non-blocking.
+  static std::unique_ptr<Channel> client(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options,
+                                         Handlers handlers);
+  // The side that accepted; the purpose comes with the hello. `first_bytes`: what somebody has read already.
+  static std::unique_ptr<Channel> server(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options,
+                                         Handlers handlers, std::string_view first_bytes = {});
+  virtual ~Channel() = default;  // closes; what is unsent is lost
+
+  virtual void send(std::string_view message) = 0;  // queued; may be called before `opened`
+  virtual size_t unsent() const = 0;                // bytes
+  virtual Purpose purpose() const = 0;
+  virtual bool is_open() const = 0;                     // handshake done, not closed
+  virtual const net::Address& peer() const = 0;         // as this side sees it
+  virtual const net::Address& local() const = 0;        // the address the peer reached us at, or we left from
+  virtual const std::string& peer_version() const = 0;  // "0.1.0", once open
+  // Do not read for now: what the peer sends waits in its socket.
+  virtual void pause(bool paused) = 0;
+  // To another thread's loop, once open: takes the channel out of this one. Call from this loop's thread; then
+  // resume_on() from the other's. Handlers are replaced.
+  virtual void detach() = 0;
+  virtual void resume_on(net::EventLoop& loop, Handlers handlers) = 0;
+};
+
+// Connects without blocking, then Channel::client(). Tries the addresses in turn, each for `each` at most, and again
+// from the first, until the deadline. Resolves nothing.
+class Connector {
+ public:
+  // `done` gets the open channel, or why there is none: kTimeout with the last failure of each address, or at once an
+  // error that trying again cannot mend (another version; a wrong token from the only address).
+  static std::unique_ptr<Connector> start(net::EventLoop& loop, std::vector<net::Address> addresses,
+                                          Channel::Options options, Duration each, Deadline deadline,
+                                          std::function<void(Result<std::unique_ptr<Channel>>)> done);
+  virtual ~Connector() = default;                // gives up
+  virtual std::string last_failure() const = 0;  // "10.0.0.1:29400: connection refused"; empty: none so far
+};
+
+}  // namespace muster::rendezvous

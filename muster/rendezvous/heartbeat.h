@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "muster/base/clock.h"
+#include "muster/net/event_loop.h"
+#include "muster/rendezvous/channel.h"
+#include "muster/rendezvous/protocol.h"
+
+namespace muster::rendezvous {
+
+inline constexpr Duration kBeatPeriod = std::chrono::milliseconds(500);
+
+// --- the warden's side --------------------------------------------------------------------------------------------
+
+// When a node may run workers, by the warden's own clock. Pure.
+//   holding ── no echo of a beat sent within the lease ─────────────────▶ expired: kill everything
+//   holding ── this process stood still (its timer came late by a lease third, 1 s at least) ──▶ asking
+//   asking  ── an echo of a beat sent since: the round stands ──────────▶ holding
+//   asking  ── an echo: it does not; or no echo for a lease ────────────▶ expired
+// While asking, the workers are stopped (SIGSTOP).
+class Lease {
+ public:
+  enum class State { kHolding, kAsking, kExpired };
+  Lease(Duration length, TimePoint now);
+
+  // Call at least every kBeatPeriod; tells by itself that it was called late.
+  State tick(TimePoint now);
+  State echoed(TimePoint sent, bool stands, TimePoint now);
+  State state() const { return state_; }
+  TimePoint until() const { return until_; }
+  // "no word from the coordinator for 10.2 s", "the job went on without this node after a pause of 31 s"
+  std::string reason(TimePoint now) const;
+
+ private:
+  Duration length_;
+  TimePoint until_, last_tick_, last_echo_, asked_since_;
+  Duration pause_{};
+  State state_ = State::kHolding;
+  bool disowned_ = false;
+};
+
+// --- the coordinator's side ---------------------------------------------------------------------------------------
+
+// Answers beats on a thread and loop of its own, so that a coordinator that is busy with output or a slow disk neither
+// misses a beat nor delays an echo. What it heard is read by the coordinator's thread without a lock.
+class HeartbeatServer {
+ public:
+  HeartbeatServer();
+  ~HeartbeatServer();  // joins the thread
+
+  // From the coordinator's thread. `channel` is open and detached (Channel::detach()).
+  void adopt(std::unique_ptr<Channel> channel);
+  void forget(NodeId node);  // its beats are echoed with stands = false from now on
+  void admit(NodeId node);   // its beats are echoed with stands = true
+  // When a beat of that node came last; nothing when none came.
+  std::optional<TimePoint> heard(NodeId node) const;
+  // Steady clock of the node minus ours, best estimate so far.
+  std::optional<Duration> clock_offset(NodeId node) const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
+#include "muster/rendezvous/channel.h"
+#include "muster/rendezvous/protocol.h"
+
+namespace muster::rendezvous {
+
+// An agent's side of the control connection: finds the coordinator, joins, then is told what to do. One life is one
+// membership: when the connection is lost the agent ends its workers and itself, and does not come back.
+class Member {
+ public:
+  struct Handlers {
+    std::function<void(const Message&)> told;              // Welcome first; never Refuse
+    std::function<void(const Error& why)> refused;         // by the coordinator, or none was found in time. The end.
+    std::function<void(const Error& why)> lost;            // the connection, after Welcome. The end.
+    std::function<void(const std::string& what)> waiting;  // still not there: "10.0.0.1:29400: connection refused"
+  };
+  Member(net::EventLoop& loop, Token token, std::vector<net::Address> coordinators, Join join, Deadline join_by,
+         Handlers handlers);
+  ~Member();
+
+  void tell(const Message& message);
+  // The local address of the control connection; empty before Welcome.
+  std::string local_address() const;
+  // The address at which the coordinator was reached, for the connections that follow; only after Welcome.
+  const net::Address& coordinator() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/result.h"
+
+namespace muster::rendezvous {
+
+// One life of one agent in one job; never used again, so what an earlier life says or does cannot be mistaken.
+using NodeId = uint32_t;
+
+// --- agent → coordinator ------------------------------------------------------------------------------------------
+
+struct Join {
+  std::string host;  // its name for people: labels, reports
+  int workers = 1;   // how many it will start
+  std::string role = "default";
+  std::optional<int> rank;      // --node-rank of a static rendezvous
+  std::optional<int> position;  // in the list of hosts, when a launcher started it
+  int agent_pid = 0;
+  std::vector<std::string> addresses;  // of its interfaces, numeric, best first; the coordinator prefers what it saw
+  int min_nodes = 0, max_nodes = 0;    // symmetric: as its own command line says; 0: it was not asked
+};
+// Answers OpenStore. An error ends the job: no port, no permission.
+struct StoreOpened {
+  int round = 0;
+  uint16_t port = 0;
+  std::string error;
+};
+struct RoundStarted {
+  int round = 0;
+  std::vector<int> pids;  // by local rank
+};
+// A worker failed: at once, while its peers still run. The rest comes with RoundEnded.
+struct WorkerFailed {
+  int round = 0;
+  int rank = 0;
+  std::string what;  // "exit code 1", "SIGKILL"
+};
+// All workers of this node, and all they started, are gone and reaped.
+struct RoundEnded {
+  int round = 0;
+  bool succeeded = false;   // every worker of the node ended with 0
+  std::string outcomes;     // encode_outcomes() of the agent; opaque here
+  std::string start_error;  // the round could not be started here
+};
+// A signal asked this node's agent to end (symmetric: the user's Ctrl-C, the scheduler's SIGTERM on one node).
+struct StopRequest {
+  int signal = 0;
+};
+
+// --- coordinator → agent ------------------------------------------------------------------------------------------
+
+struct Welcome {
+  NodeId node = 0;
+  std::string job;  // random id of the job
+  Duration lease{};
+  std::string address;  // this node's, as its peers reach it
+};
+struct Refuse {
+  std::string reason;  // a sentence; the agent prints it and ends with 125
+  std::string hint;
+};
+struct OpenStore {
+  int round = 0;
+  std::vector<std::string> members;  // numeric addresses that may connect
+};
+struct StartRound {
+  int round = 0;
+  int restarts = 0;
+  int first_rank = 0, world_size = 1;
+  int group_rank = 0, group_world_size = 1;
+  int first_role_rank = 0, role_world_size = 1;
+  std::vector<std::string> master_addresses;  // candidates, best first; the agent gives out the first that it reaches
+  uint16_t master_port = 0;
+  std::string own_address;  // this node's, as its peers reach it
+};
+struct StopRound {
+  int round = 0;
+  int signal = 15;
+  Duration grace{};
+  std::string reason;
+};
+struct PassSignal {
+  int signal = 0;
+};
+// The job is over; the agent says `text`, if any, on its own console, and ends with the code.
+struct EndJob {
+  int exit_code = 0;
+  std::string text;
+};
+
+// --- heartbeat connection -----------------------------------------------------------------------------------------
+
+// From the warden. The lease holds until `sent` of the last beat that was echoed, plus the lease.
+struct Beat {
+  NodeId node = 0;
+  uint64_t sequence = 0;
+  int64_t sent = 0;     // the warden's steady clock, ns
+  bool paused = false;  // it has been stopped or stalled for longer than it should: does my round still stand?
+};
+struct Echo {
+  uint64_t sequence = 0;
+  int64_t sent = 0;  // as in the beat
+  int64_t coordinator =
+      0;               // the coordinator's steady clock when it came, ns: clock offset = coordinator - (sent + now) / 2
+  bool stands = true;  // the node is still a member; false: end everything
+};
+
+// --- output connection --------------------------------------------------------------------------------------------
+
+struct OutputHello {
+  NodeId node = 0;
+};
+struct Chunk {
+  uint8_t stream = 0;  // 0 stdout, 1 stderr
+  std::string bytes;   // whole lines where there are any
+};
+
+using Message = std::variant<Join, StoreOpened, RoundStarted, WorkerFailed, RoundEnded, StopRequest, Welcome, Refuse,
+                             OpenStore, StartRound, StopRound, PassSignal, EndJob, Beat, Echo, OutputHello, Chunk>;
+
+std::string encode(const Message& message);
+// Bytes of anybody who holds the token: still checked. Counts and ranges are sane (workers 1 to 65536, rounds and
+// ranks not negative, at most 65536 addresses, signals 1 to 64) or it is an error.
+Result<Message> decode(std::string_view bytes);
+
+}  // namespace muster::rendezvous
