@@ -1,0 +1,14 @@
+#include "muster/rendezvous/crypto.h"
+
+#include <sodium.h>
+
+#include "muster/base/error.h"
+
+namespace muster::rendezvous {
+
+void init_crypto() {
+  static const bool kReady = sodium_init() >= 0;
+  MUSTER_CHECK(kReady);
+}
+
+}  // namespace muster::rendezvous
