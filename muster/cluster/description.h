@@ -39,4 +39,30 @@ inline constexpr size_t kDescriptionHead = 16;
 Result<size_t> description_size(std::string_view head);
 Result<Description> decode_description(std::string_view whole);
 
+// "muster-agent 0.1.0 1\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
+// before it reads its stdin: nobody is given a description, and so the token, who has not said this.
+inline constexpr std::string_view kGreetingWord = "muster-agent";
+std::string agent_greeting();
+
+// Finds the greeting in what comes from stdout. A login script may have said something first: that is passed over.
+class GreetingReader {
+ public:
+  enum class State {
+    kWaiting,  // for more
+    kGood,     // an agent of our version
+    kOther,    // an agent of another one
+    kNone,     // too much that is no greeting
+  };
+  State add(std::string_view bytes);
+  State state() const { return state_; }
+  const std::string& other() const { return other_; }  // the version of kOther
+
+ private:
+  void take_line(std::string_view line);
+  State state_ = State::kWaiting;
+  std::string line_;
+  size_t seen_ = 0;
+  std::string other_;
+};
+
 }  // namespace muster::cluster

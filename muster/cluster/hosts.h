@@ -20,9 +20,9 @@ struct Host {
 // most 65536 hosts. A host may be named once only.
 Result<std::vector<Host>> parse_hosts(std::string_view text);
 
-// A hostfile: one host a line, in any of the forms people have: "n1", "n1:4", "n1 slots=4" (Open MPI, DeepSpeed),
-// "n1:4 # comment", blank lines; a host that comes again adds its slots (PBS nodefiles name it once a slot).
-// Errors name the line.
+// A hostfile: one host (or hostlist) a line, in any of the forms people have: "n1", "n1:4", "n1 slots=4" (Open MPI,
+// DeepSpeed), "n1:4 # comment", blank lines; a host that comes again adds its slots (PBS nodefiles name it once a slot).
+// Errors name the line. At most 65536 hosts, named a million times.
 Result<std::vector<Host>> parse_hostfile(std::string_view text);
 
 // Hostlist syntax alone: "n[1-3,7],gpu[001-004]x" in order, duplicates kept.
