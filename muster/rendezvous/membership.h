@@ -16,8 +16,9 @@ enum class Grow { kNow, kRestart, kNever };
 struct MembershipOptions {
   int min_nodes = 1;
   int max_nodes = 1;
-  bool fixed_ranks = false;  // static: a node's rank is the one it names
-  int expected = 0;          // hosts that a launcher is starting; 0: nobody knows who will come
+  bool fixed_ranks = false;                 // static: a node's rank is the one it names
+  int expected = 0;                         // hosts that a launcher is starting; 0: nobody knows who will come
+  std::vector<std::string> expected_hosts;  // their names by position, for people; may be empty
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call = std::chrono::seconds(3);  // with unknown nodes: wait so long for more than min_nodes
   Duration lease = std::chrono::seconds(10);
@@ -31,6 +32,9 @@ struct MembershipOptions {
 
 // After a closed connection: one heartbeat, for the agent to stop its workers. After silence: lease + this.
 inline constexpr Duration kFenceMargin = std::chrono::milliseconds(500);
+
+// Late nodes that come shortly one after the other cost one round, not one each.
+inline constexpr Duration kGrowDelay = std::chrono::milliseconds(500);
 
 // What one node does in the current round.
 enum class Part {
@@ -48,6 +52,7 @@ struct Node {
   TimePoint joined;
   TimePoint heard;                // last beat, or any message
   std::optional<int> group_rank;  // in the current round, or in the last one it was in: kept where possible
+  int last_round = -1;            // the last round it was a member of
 };
 
 // A node that is gone while its workers may still run: no round may start before `safe_at`.
@@ -57,6 +62,9 @@ struct Ghost {
   std::string why;
 };
 
+//   kNone ──▶ kOpening ── StartRound sent ──▶ kRunning ──▶ kStopping, until all are reaped ──▶ kOpening of the next
+//             kOpening ── before that: nobody has workers yet ───────▶ kStopping
+// A round that has ended stays kStopping until the next one opens or the job ends.
 enum class RoundState { kNone, kOpening, kRunning, kStopping };
 
 // How the round that has ended failed; made by whoever can read the outcomes.
@@ -74,44 +82,70 @@ struct Failure {
 // decide() reads it. Nothing here does I/O or reads a clock.
 struct State {
   TimePoint began;               // of the wait for members: the start, or when there were too few again
+  bool gathering = true;         // that wait goes on, or will once the round has ended
   std::map<NodeId, Node> nodes;  // connected
   std::vector<Ghost> ghosts;
   std::map<std::string, std::vector<TimePoint>> losses;  // by host
-  std::set<int> hopeless;                                // positions of expected hosts that a launcher has given up on
+  std::map<int, std::string> hopeless;  // positions of expected hosts that a launcher has given up on, and why
   NodeId next_node = 1;
+  std::optional<TimePoint> last_join;
 
   RoundState round_state = RoundState::kNone;
   int round = -1;               // the current or last one
   std::vector<NodeId> members;  // of it, by group rank
+  size_t started_with = 0;      // members of the first round
+  std::set<NodeId> finished;    // members that had reported their end with 0 and are gone since
   std::string stop_reason;
-  bool counts_as_restart = false;  // the stop was caused by a worker's failure
+  bool counts_as_restart = false;        // the stop was caused by a worker's failure, and no node was lost
+  std::optional<std::string> failed_on;  // the host of the first worker that failed before anybody was told to stop
   int restarts = 0;
-  std::vector<Failure> quick_failures;  // in a row, the same way
-  std::optional<Failure> failure;       // of the last round, once judged; cleared when the next one starts
-  std::vector<std::string> lost;        // sentences: nodes that were lost in this round, and why we think so
-  std::optional<int> stop_signal;       // the job was asked to end
-  std::optional<TimePoint> last_join;
+  std::vector<Failure> failures;   // in a row: every round since the first of them failed, each the same way
+  std::optional<Failure> failure;  // of the last round, once judged; cleared when the next one opens
+  std::vector<std::string> lost;   // sentences: nodes that were lost in this round, and why we think so
+  std::vector<std::string> gone;   // the same for every node that is gone since the round opened
+  std::optional<int> stop_signal;  // the job was asked to end
+  std::string ending;              // of a job that is over, as in Decision
 };
 
 // What is to be done next. The reason is what log, console and tests show.
 struct Decision {
   enum class Kind {
     kWait,       // nothing, until an event or wake_at
-    kOpenRound,  // `members` by group rank
-    kStopRound,  // tell every member that still runs to stop
+    kOpenRound,  // `members` by group rank: round_opened()
+    kStopRound,  // tell every member that runs to stop, with `signal`: round_stopping()
     kJudge,      // every member's workers are reaped and some failed: say how (judged()), then decide again
-    kDropNode,   // `node` is silent for too long: close it, node_gone()
-    kEndJob,     // with `exit_code`
+    kDropNode,   // `node` is silent for too long: close it, node_gone() as silent
+    kEndJob,     // with `exit_code`: job_ended()
   };
   Kind kind = Kind::kWait;
   std::string reason;
-  std::optional<TimePoint> wake_at;
+  std::optional<TimePoint> wake_at;  // kWait: the decision may change then without an event
   std::vector<NodeId> members;
   NodeId node = 0;
+  int signal = 15;
+  bool counts_as_restart = false;  // kStopRound
   int exit_code = 0;
   std::string ending;  // kEndJob: "succeeded", "worker-failed", "signalled", "node-lost", "join-timeout", "crash-loop"
 };
+
+// The rules, in this order:
+// - A node that has been silent for lease + kFenceMargin is dropped. Its warden has killed its workers by then.
+// - A round is stopped by a signal, by the loss of a member, by a failed worker, and (Grow::kNow) by nodes that wait
+//   while there is room, kGrowDelay after the last of them came and while no member is done. All done is success.
+// - Nothing else happens before every connected node has reaped its workers and every ghost is safe.
+// - A failure is judged, unless a node was lost before the round was over: the loss is taken for the cause, for peers
+//   of a lost node fall over. (A member that does not answer keeps the round from being over until it does or is
+//   dropped, so silence is told from failure in time.) It ends the job when no restart is left, none can help, or it
+//   is a crash loop; else the next round is a restart. Only such rounds are.
+// - Rounds open at once with max_nodes. With fewer: the first when every expected host is there or hopeless, or, where
+//   nobody knows who will come, last_call after the last join; later ones at once if there were always enough nodes,
+//   else when all expected ones are back or last_call after the last join. With too few the job ends at join_timeout,
+//   or as soon as nobody else can come.
+// Costs one walk over the nodes: call it once a turn of the loop, not once a message.
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options);
+
+// How many nodes a round needs.
+size_t needed_nodes(const MembershipOptions& options);
 
 // --- events ---------------------------------------------------------------------------------------------------------
 
@@ -121,25 +155,34 @@ std::optional<std::string> refusal(TimePoint now, const State& state, const Memb
                                    const Join& join);
 NodeId node_joined(TimePoint now, State& state, const Join& join);
 void node_heard(TimePoint now, State& state, NodeId node);
-// `clean`: the coordinator knows that nothing of it runs any more (idle, or it had reported its end).
-// `silent`: fenced by its lease by now; else its connection was closed.
+// The connection of a node is no more. What that means follows from its part: without workers, or done, it is no loss.
+// `silent`: the other side has not closed it and may not know (decide() dropped it, the network failed, we closed it):
+// safe when its lease has run out, so tell node_heard() what came last before. Else it closed and stops its workers.
+// `why`: "connection closed by 10.0.0.2:4711", or the whole sentence that decide() gave.
 void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, bool silent,
                const std::string& why);
-void host_hopeless(State& state, int position);                       // the launcher cannot start an agent there
-void host_hopeful(State& state, int position);                        // and tries again
-void round_opened(State& state, const std::vector<NodeId>& members);  // OpenStore was sent
+void host_hopeless(State& state, int position, const std::string& why = {});  // the launcher starts no agent there
+void host_hopeful(State& state, int position);                                // and tries again
+void round_opened(State& state, const std::vector<NodeId>& members);  // OpenStore was sent; state.round is its number
 void round_running(State& state);                                     // StartRound was sent
-void round_stopping(State& state, const std::string& reason, bool counts_as_restart);
+void round_stopping(TimePoint now, State& state, const std::string& reason, bool counts_as_restart);
 void worker_failed(State& state, NodeId node, int round);
+// Also for a store that could not be opened (not succeeded): the round ends before it began.
 void round_ended(State& state, NodeId node, int round, bool succeeded);
 void judged(State& state, Failure failure);
-void stop_requested(State& state, int signal);
+void stop_requested(State& state, int signal);  // the first one counts
+void job_ended(State& state, const Decision& decision);
 // This process itself stood still (suspend, SIGSTOP): nobody could be heard, so everybody gets a whole lease again.
 void paused(TimePoint now, State& state);
 
 // --- placement ------------------------------------------------------------------------------------------------------
 
-// The rank arithmetic of one round: by group rank. Pure.
+// Who would be in the next round, by group rank: members of the last round first, then by static rank, position in the
+// list of hosts, and order of arrival; max_nodes at most. A node keeps its group rank unless the ranks would have a
+// hole; others fill the holes. Fixed ranks are taken as they are. Pure.
+std::vector<NodeId> choose_members(const State& state, const MembershipOptions& options);
+
+// The rank arithmetic of one round: by group rank. Addresses and the port are left to the caller. Pure.
 std::vector<StartRound> place(const State& state, const std::vector<NodeId>& members, int round, int restarts);
 
 }  // namespace muster::rendezvous
