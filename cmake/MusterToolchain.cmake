@@ -32,6 +32,13 @@ endif()
 
 find_package(fmt REQUIRED)  # its headers only: see muster/base/fmt.cpp
 find_package(nlohmann_json 3.9 REQUIRED)
+# libsodium: the archive, not the shared library: a node needs nothing but glibc.
+find_library(MUSTER_SODIUM_ARCHIVE libsodium.a REQUIRED)
+find_path(MUSTER_SODIUM_INCLUDE sodium.h REQUIRED)
+add_library(muster_sodium STATIC IMPORTED)
+set_target_properties(muster_sodium PROPERTIES IMPORTED_LOCATION "${MUSTER_SODIUM_ARCHIVE}"
+                                               INTERFACE_INCLUDE_DIRECTORIES "${MUSTER_SODIUM_INCLUDE}"
+                                               INTERFACE_LINK_LIBRARIES "pthread")
 if(MUSTER_TESTS AND NOT MUSTER_FUZZ)
   find_package(GTest REQUIRED)
 endif()

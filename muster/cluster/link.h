@@ -14,7 +14,7 @@ namespace muster::cluster {
 // stderr, and its end, all through the loop. Nothing here blocks but the wait for a process that has been killed.
 class Link : public std::enable_shared_from_this<Link> {
  public:
-  // Every handler may close the link, or drop it.
+  // Every handler may close the link, and then drop it.
   struct Handlers {
     std::function<void(std::string_view bytes)> output;     // stdout, as it comes
     std::function<void(std::string_view line)> said;        // stderr, line by line

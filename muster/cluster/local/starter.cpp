@@ -56,6 +56,7 @@ LocalStarter::~LocalStarter() {
 }
 
 void LocalStarter::start(int position, const Host& /*host*/, std::string description) {
+  MUSTER_CHECK(!agents_.contains(position));
   process::SpawnSpec spec{.program = program_, .argv = {program_, "agent"}, .environment = environment_};
   auto link = Link::open(loop_, std::move(spec), Link::Kill::kAlone,
                          {.output = {},  // its greeting: we know whom we started

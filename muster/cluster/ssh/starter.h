@@ -10,20 +10,38 @@ struct Options {
   std::string ssh = "ssh";           // --ssh: looked up through PATH
   std::vector<std::string> options;  // --ssh-option, each behind -o
   std::string program;               // our own binary: absolute path, tried on the other side first
-  enum class Push { kAuto, kAlways, kNever } push = Push::kAuto;
-  int at_a_time = 64;  // handshakes
+  enum class Push {
+    kAuto,    // when the other side has no muster of our version
+    kAlways,  // what is there under our path is not even tried
+    kNever
+  } push = Push::kAuto;
+  std::string binary = "/proc/self/exe";  // what is sent
+  int at_a_time = 64;                     // handshakes
   Duration connect_timeout = std::chrono::seconds(10);
+  Duration answer_timeout = std::chrono::seconds(60);  // for the first word of the agent, beyond connect_timeout
 };
 
 // The remote command is made of plain words only, whatever shell is there:
 //   <program> agent                              the same path as here
 //   .cache/muster/<sha256>/muster agent          pushed before
 // and, to push: mkdir -p, dd of=…part, sha256sum, chmod, mv -f. A host that has neither gets the binary, once.
+// The description is written only to an agent that has greeted us with our own version.
+//
+// A start may be tried again when the failure may pass: refused, timed out, lost. It may not when it will not: no such
+// host, permission denied, an unknown host key, an agent that ended by itself before it joined.
 std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
                                       Starter::Handlers handlers);
 
 // What ssh's own failure means in a few words, from its exit code and last lines: "connection refused",
 // "host key verification failed", "permission denied (publickey)", "no such host". Pure.
-std::string explain_failure(int exit_code, std::string_view stderr_text);
+struct Failure {
+  std::string text;
+  bool may_try_again = true;
+  std::string hint;
+};
+Failure explain_failure(int exit_code, std::string_view stderr_text);
+
+// Whether a line on stderr is ssh's own word about the end of a connection, not one of the agent. Pure.
+bool is_last_word(std::string_view line);
 
 }  // namespace muster::cluster::ssh

@@ -1,0 +1,334 @@
+#include "muster/cluster/ssh/starter.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <map>
+
+#include "muster/base/random.h"
+#include "muster/base/strings.h"
+#include "muster/base/version.h"
+#include "muster/cluster/description.h"
+#include "muster/cluster/link.h"
+#include "muster/cluster/sha256.h"
+#include "muster/cluster/ssh/steps.h"
+#include "muster/process/python.h"
+
+namespace muster::cluster::ssh {
+namespace {
+
+constexpr int kSshFailed = 255;  // exit code: ssh itself, not the remote command
+constexpr int kNotExecutable = 126, kNotFound = 127;
+constexpr size_t kKeptOutput = 4 << 10;  // of stdout and stderr, each
+constexpr Duration kSendTime = std::chrono::minutes(10);
+
+// One start on one host: the runs of ssh that it takes, one after the other.
+struct Node {
+  int position = 0;
+  Host host;
+  std::string description;
+  std::string part = random_uuid();
+
+  Step step = Step::kOwnProgram;
+  std::shared_ptr<Link> link;
+  GreetingReader greeting;
+  std::string output;  // of this step; of an agent the last line on stderr
+  std::string errors;  // what it said on stderr
+  net::EventLoop::TimerId timer = 0;
+  bool shakes_hands = false;  // counts among those at a time
+
+  std::string own_failure;       // why the program at our path does not do
+  std::optional<Error> failure;  // to be told when the rest is removed
+  bool joined = false;
+
+  bool greeted() const { return greeting.state() == GreetingReader::State::kGood; }
+};
+
+std::string size_text(size_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+
+void keep_tail(std::string& text, std::string_view more) {
+  text += more;
+  if (text.size() > kKeptOutput) text.erase(0, text.size() - kKeptOutput);
+}
+
+// What `program` itself said, not the figures it may print behind ("3+1 records in").
+std::string said_by(std::string_view program, const std::string& errors, int code) {
+  for (std::string_view line : split(errors, '\n')) {
+    if (line.starts_with(program) && line.substr(program.size()).starts_with(": ")) return std::string(line);
+  }
+  return fmt::format("{}: {}", program, explain_failure(code, errors).text);
+}
+
+std::string why_no_greeting(int code, const std::string& errors) {
+  if (code == kNotFound) return "not found";
+  if (code == kNotExecutable) return "cannot be executed";
+  std::string line(trim(errors));
+  line.erase(0, line.rfind('\n') + 1);
+  return fmt::format("exit code {}{}", code, line.empty() ? "" : " (" + line + ")");
+}
+
+class SshStarter final : public Starter {
+ public:
+  SshStarter(net::EventLoop& loop, Options options, process::Environment environment, Handlers handlers)
+      : loop_(loop),
+        options_(std::move(options)),
+        environment_(std::move(environment)),
+        handlers_(std::move(handlers)) {}
+  ~SshStarter() override;
+
+  void start(int position, const Host& host, std::string description) override;
+  void joined(int position) override {
+    if (auto found = nodes_.find(position); found != nodes_.end()) found->second.joined = true;
+  }
+
+ private:
+  void enter(Node& node, Step step);
+  void run_waiting();
+  void run(Node& node);
+  Result<void> open_link(Node& node);
+  Result<process::SpawnSpec> spec_of(const Node& node, Fd& binary);
+  Result<FileSum> binary_sum();
+  Result<std::string> ssh_program();
+
+  void output(Node& node, std::string_view bytes);
+  void said(Node& node, std::string_view line);
+  void ended(Node& node, const process::ExitStatus& status);
+  void greeted(Node& node);
+  void agent_ended(Node& node, const process::ExitStatus& status);
+  void step_failed(Node& node, const std::string& why);
+  void push_failed(Node& node, const std::string& why);
+  void timed_out(Node& node, Duration limit);
+  void answered(Node& node);
+  void close_link(Node& node);
+  void fail(Node& node, Error error, bool may_try_again);
+  void fail_later(int position, Error error);
+  void progress(const Node& node, const std::string& what) {
+    if (handlers_.progress) handlers_.progress(node.position, what);
+  }
+
+  net::EventLoop& loop_;
+  Options options_;
+  process::Environment environment_;
+  Handlers handlers_;
+  std::map<int, Node> nodes_;
+  std::map<int, int> starts_;  // by position
+  std::deque<int> waiting_;    // positions, for their turn to shake hands
+  int shaking_ = 0;
+  std::optional<FileSum> sum_;
+  std::string ssh_;                                             // found
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // what is deferred may come after us
+};
+
+SshStarter::~SshStarter() {
+  // All are killed before the first is waited for.
+  for (auto& [position, node] : nodes_) {
+    loop_.cancel(node.timer);
+    if (node.link) node.link->close();
+  }
+}
+
+void SshStarter::start(int position, const Host& host, std::string description) {
+  MUSTER_CHECK(!nodes_.contains(position));
+  Node& node = nodes_[position];
+  node.position = position;
+  node.host = host;
+  node.description = std::move(description);
+  int count = ++starts_[position];
+  progress(node, count == 1 ? "connecting" : fmt::format("connecting, attempt {}", count));
+  enter(node, first_step(options_));
+}
+
+void SshStarter::enter(Node& node, Step step) {
+  node.step = step;
+  close_link(node);
+  node.greeting = {};
+  node.output.clear();
+  node.errors.clear();
+  waiting_.push_back(node.position);
+  run_waiting();
+}
+
+void SshStarter::run_waiting() {
+  while (shaking_ < options_.at_a_time && !waiting_.empty()) {
+    auto found = nodes_.find(waiting_.front());
+    waiting_.pop_front();
+    if (found != nodes_.end()) run(found->second);
+  }
+}
+
+void SshStarter::run(Node& node) {
+  if (auto opened = open_link(node); !opened) return fail_later(node.position, opened.error());
+  ++shaking_;
+  node.shakes_hands = true;
+  Duration limit = node.step == Step::kSend ? kSendTime : options_.connect_timeout + options_.answer_timeout;
+  node.timer = loop_.call_after(limit, [this, &node, limit] { timed_out(node, limit); });
+  if (node.step == Step::kSend) progress(node, fmt::format("sending the program ({})", size_text(sum_->size)));
+}
+
+// A node stays where it is until its link is gone.
+Result<void> SshStarter::open_link(Node& node) {
+  Fd binary;
+  MUSTER_TRY(process::SpawnSpec spec, spec_of(node, binary));
+  MUSTER_TRY(node.link, Link::open(loop_, std::move(spec), Link::Kill::kGroup,
+                                   {.output = [this, &node](std::string_view bytes) { output(node, bytes); },
+                                    .said = [this, &node](std::string_view line) { said(node, line); },
+                                    .ended = [this, &node](const auto& status) { ended(node, status); }}));
+  return {};
+}
+
+Result<process::SpawnSpec> SshStarter::spec_of(const Node& node, Fd& binary) {
+  MUSTER_TRY(std::string ssh, ssh_program());
+  Names names{options_.program, {}, node.part};
+  if (node.step != Step::kOwnProgram) {
+    MUSTER_TRY(FileSum sum, binary_sum());
+    names.sha256 = sum.hex;
+  }
+  process::SpawnSpec spec{.program = ssh,
+                          .argv = ssh_command(options_, node.host, remote_command(node.step, names)),
+                          .environment = environment_};
+  if (node.step == Step::kSend) {
+    binary = Fd(open(options_.binary.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!binary) return system_error(errno, "cannot read " + options_.binary);
+    spec.stdin_fd = binary.get();
+  }
+  return spec;
+}
+
+Result<FileSum> SshStarter::binary_sum() {
+  if (!sum_) {
+    MUSTER_TRY(sum_, sha256_of_file(options_.binary));
+  }
+  return *sum_;
+}
+
+Result<std::string> SshStarter::ssh_program() {
+  if (!ssh_.empty()) return ssh_;
+  auto path = std::find_if(environment_.begin(), environment_.end(), [](const auto& v) { return v.first == "PATH"; });
+  MUSTER_TRY(ssh_,
+             process::find_program(options_.ssh, path == environment_.end() ? process::kDefaultPath : path->second));
+  return ssh_;
+}
+
+void SshStarter::close_link(Node& node) {
+  if (std::exchange(node.shakes_hands, false)) --shaking_;
+  if (node.link) node.link->close();
+  node.link.reset();
+}
+
+// The first byte: the handshake is over, another may begin.
+void SshStarter::answered(Node& node) {
+  if (!std::exchange(node.shakes_hands, false)) return;
+  --shaking_;
+  run_waiting();
+}
+
+void SshStarter::output(Node& node, std::string_view bytes) {
+  answered(node);
+  if (!is_agent(node.step)) return keep_tail(node.output, bytes);
+  if (node.greeted()) return;  // an agent speaks on stderr and on its own connections
+  switch (node.greeting.add(bytes)) {
+    case GreetingReader::State::kWaiting:
+      return;
+    case GreetingReader::State::kGood:
+      return greeted(node);
+    case GreetingReader::State::kOther:
+      return step_failed(node, fmt::format("muster {} is there, {} here", node.greeting.other(), version()));
+    case GreetingReader::State::kNone:
+      return step_failed(node, "what answers there is no agent");
+  }
+}
+
+void SshStarter::greeted(Node& node) {
+  loop_.cancel(node.timer);
+  node.errors.clear();  // banners and the like
+  node.link->write(std::exchange(node.description, {}));
+  progress(node, "starting");
+}
+
+void SshStarter::said(Node& node, std::string_view line) {
+  if (!node.greeted() || is_last_word(line)) return keep_tail(node.errors, std::string(line) + '\n');
+  node.output = line;
+  if (handlers_.said) handlers_.said(node.position, line);
+}
+
+void SshStarter::ended(Node& node, const process::ExitStatus& status) {
+  loop_.cancel(node.timer);
+  answered(node);
+  int code = status.shell_code();
+  if (node.step == Step::kRemove) return fail(node, *node.failure, false);
+  if (node.greeted()) return agent_ended(node, status);
+  if (code == kSshFailed || status.signal != 0) {
+    Failure failure = explain_failure(code, node.errors);
+    return fail(node, {ErrorKind::kPeer, "ssh: " + failure.text, failure.hint}, failure.may_try_again);
+  }
+  if (is_agent(node.step)) return step_failed(node, why_no_greeting(code, node.errors));
+  if (code != 0) return push_failed(node, said_by(remote_command(node.step, {})[0], node.errors, code));
+  if (node.step == Step::kCheck && !node.output.starts_with(sum_->hex)) {
+    return push_failed(node, "what arrived there differs from what was sent");
+  }
+  enter(node, *step_after_success(node.step));
+}
+
+void SshStarter::agent_ended(Node& node, const process::ExitStatus& status) {
+  bool lost = status.shell_code() == kSshFailed || status.signal != 0;
+  Error error{ErrorKind::kPeer, fmt::format("the agent ended: {}", status.text()), {}};
+  if (lost)
+    error.message = "ssh: " + (node.errors.empty() ? "connection lost" : explain_failure(kSshFailed, node.errors).text);
+  if (!lost && !node.joined && !node.output.empty()) error.message += fmt::format(" ({})", node.output);
+  // One that ended by itself before it joined has said why, and would again.
+  fail(node, std::move(error), lost || node.joined);
+}
+
+void SshStarter::step_failed(Node& node, const std::string& why) {
+  loop_.cancel(node.timer);
+  if (node.step == Step::kOwnProgram) node.own_failure = fmt::format("{}: {}", options_.program, why);
+  if (auto next = step_after_failure(node.step, options_.push)) return enter(node, *next);
+  if (node.step == Step::kSentProgram) {
+    return fail(node, {ErrorKind::kNotExecutable, "the program was sent, but does not run there: " + why, {}}, false);
+  }
+  std::string what = node.own_failure.empty() ? why : node.own_failure;
+  fail(node,
+       {ErrorKind::kNotFound, fmt::format("no muster {} there ({})", version(), what),
+        "install it there, or let it be sent with --push-binary"},
+       false);
+}
+
+void SshStarter::push_failed(Node& node, const std::string& why) {
+  node.failure = Error{ErrorKind::kPeer, fmt::format("the program cannot be sent ({})", why), {}};
+  if (auto next = step_after_failure(node.step, options_.push)) return enter(node, *next);
+  fail(node, *node.failure, false);
+}
+
+void SshStarter::timed_out(Node& node, Duration limit) {
+  auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  fail(node, {ErrorKind::kTimeout, fmt::format("ssh: no answer within {} s", seconds), {}}, true);
+}
+
+void SshStarter::fail(Node& node, Error error, bool may_try_again) {
+  int position = node.position;
+  loop_.cancel(node.timer);
+  close_link(node);
+  nodes_.erase(position);
+  run_waiting();
+  if (handlers_.failed) handlers_.failed(position, error, may_try_again);  // may be the end of us
+}
+
+// Never from within start(): who calls it is not ready for the answer.
+void SshStarter::fail_later(int position, Error error) {
+  loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
+    if (alive.expired()) return;
+    if (auto found = nodes_.find(position); found != nodes_.end()) fail(found->second, error, false);
+  });
+}
+
+}  // namespace
+
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
+                                      Starter::Handlers handlers) {
+  return std::make_unique<SshStarter>(loop, std::move(options), std::move(environment), std::move(handlers));
+}
+
+}  // namespace muster::cluster::ssh

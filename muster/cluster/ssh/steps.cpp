@@ -1,0 +1,100 @@
+#include "muster/cluster/ssh/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace muster::cluster::ssh {
+
+bool is_agent(Step step) {
+  return step == Step::kOwnProgram || step == Step::kCachedProgram || step == Step::kSentProgram;
+}
+
+Step first_step(const Options& options) {
+  bool own = options.push != Options::Push::kAlways && is_plain_word(options.program);
+  return own ? Step::kOwnProgram : Step::kCachedProgram;
+}
+
+std::optional<Step> step_after_success(Step step) {
+  switch (step) {
+    case Step::kMakeFolder:
+      return Step::kSend;
+    case Step::kSend:
+      return Step::kCheck;
+    case Step::kCheck:
+      return Step::kAllow;
+    case Step::kAllow:
+      return Step::kMove;
+    case Step::kMove:
+      return Step::kSentProgram;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<Step> step_after_failure(Step step, Options::Push push) {
+  switch (step) {
+    case Step::kOwnProgram:
+      return Step::kCachedProgram;
+    case Step::kCachedProgram:
+      return push == Options::Push::kNever ? std::nullopt : std::optional(Step::kMakeFolder);
+    case Step::kSend:
+    case Step::kCheck:
+    case Step::kAllow:
+    case Step::kMove:
+      return Step::kRemove;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool is_plain_word(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/+-";
+  return !word.empty() && word.front() != '-' && word.find_first_not_of(kPlain) == std::string_view::npos;
+}
+
+std::string cached_program(const std::string& sha256) { return fmt::format(".cache/muster/{}/muster", sha256); }
+
+std::vector<std::string> remote_command(Step step, const Names& names) {
+  std::string cached = cached_program(names.sha256);
+  std::string part = fmt::format("{}.{}.part", cached, names.part);
+  switch (step) {
+    case Step::kOwnProgram:
+      return {names.program, "agent"};
+    case Step::kCachedProgram:
+    case Step::kSentProgram:
+      return {cached, "agent"};
+    case Step::kMakeFolder:
+      return {"mkdir", "-p", fmt::format(".cache/muster/{}", names.sha256)};
+    case Step::kSend:
+      return {"dd", "of=" + part, "bs=65536"};
+    case Step::kCheck:
+      return {"sha256sum", part};
+    case Step::kAllow:
+      return {"chmod", "700", part};
+    case Step::kMove:
+      return {"mv", "-f", part, cached};
+    case Step::kRemove:
+      return {"rm", "-f", part};
+  }
+  return {};
+}
+
+std::vector<std::string> ssh_command(const Options& options, const Host& host,
+                                     const std::vector<std::string>& remote_command) {
+  auto timeout = std::max<int64_t>(1, std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count());
+  std::vector<std::string> argv = {options.ssh, "-T"};
+  auto add = [&](std::string option) { argv.insert(argv.end(), {"-o", std::move(option)}); };
+  for (const std::string& option : options.options) add(option);
+  add("BatchMode=yes");
+  add(fmt::format("ConnectTimeout={}", timeout));
+  add("ControlMaster=no");         // one that is there is used; ours would take others with it when it ends
+  add("ClearAllForwardings=yes");  // the user's own session may hold those ports
+  add("RemoteCommand=none");
+  argv.insert(argv.end(), {"--", host.name});
+  argv.insert(argv.end(), remote_command.begin(), remote_command.end());
+  return argv;
+}
+
+}  // namespace muster::cluster::ssh

@@ -1,0 +1,140 @@
+#include "muster/cluster/ssh/steps.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::cluster::ssh {
+namespace {
+
+using ::testing::ElementsAre;
+using Push = Options::Push;
+using namespace std::chrono_literals;
+
+TEST(SshSteps, CommandLine) {
+  Options options;
+  options.options = {"Port=2222", "ConnectTimeout=1"};
+  options.connect_timeout = 1500ms;
+  EXPECT_THAT(ssh_command(options, {"me@n1", 4}, {"/opt/muster", "agent"}),
+              ElementsAre("ssh", "-T", "-o", "Port=2222", "-o", "ConnectTimeout=1", "-o", "BatchMode=yes", "-o",
+                          "ConnectTimeout=2", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o",
+                          "RemoteCommand=none", "--", "me@n1", "/opt/muster", "agent"));
+}
+
+TEST(SshSteps, RemoteCommandsArePlainWords) {
+  Names names{"/opt/muster/bin/muster", "c0ffee", "1b4e28ba-2fa1"};
+  EXPECT_THAT(remote_command(Step::kOwnProgram, names), ElementsAre("/opt/muster/bin/muster", "agent"));
+  EXPECT_THAT(remote_command(Step::kCachedProgram, names), ElementsAre(".cache/muster/c0ffee/muster", "agent"));
+  EXPECT_THAT(remote_command(Step::kMove, names),
+              ElementsAre("mv", "-f", ".cache/muster/c0ffee/muster.1b4e28ba-2fa1.part", ".cache/muster/c0ffee/muster"));
+  for (Step step : {Step::kOwnProgram, Step::kCachedProgram, Step::kMakeFolder, Step::kSend, Step::kCheck, Step::kAllow,
+                    Step::kMove, Step::kSentProgram, Step::kRemove}) {
+    for (std::string word : remote_command(step, names)) {
+      if (word.starts_with("of=") || word == "bs=65536") word.erase(0, 3);
+      if (word.starts_with('-')) word.erase(0, 1);
+      EXPECT_TRUE(is_plain_word(word)) << word;
+    }
+  }
+}
+
+TEST(SshSteps, PlainWords) {
+  EXPECT_TRUE(is_plain_word("/opt/g++-12/muster_1.0"));
+  for (const char* word : {"", "-x", "/home/a b/muster", "/x;y", "$x", "~/x", "a*", "a'b", "a\nb", "a\\b", "{a,b}",
+                           "a=b", "/h\xc3\xb6me/muster", "a#b", "a&b", "!x", "a%b", "[a]", "?"}) {
+    EXPECT_FALSE(is_plain_word(word)) << word;
+  }
+}
+
+TEST(SshSteps, OurOwnPathIsTriedFirstWhereItCanBe) {
+  Options options;
+  options.program = "/opt/muster";
+  EXPECT_EQ(first_step(options), Step::kOwnProgram);
+  options.push = Push::kAlways;
+  EXPECT_EQ(first_step(options), Step::kCachedProgram);
+  options.push = Push::kAuto;
+  options.program = "/home/my user/muster";
+  EXPECT_EQ(first_step(options), Step::kCachedProgram);
+}
+
+TEST(SshSteps, EveryWayEnds) {
+  for (Push push : {Push::kAuto, Push::kAlways, Push::kNever}) {
+    for (unsigned outcomes = 0; outcomes < 1U << 10; ++outcomes) {
+      std::optional<Step> step = Step::kOwnProgram;
+      int length = 0;
+      for (; step && length < 10; ++length) {
+        step = (outcomes >> length & 1) != 0 ? step_after_success(*step) : step_after_failure(*step, push);
+        EXPECT_TRUE(push != Push::kNever || !step || is_agent(*step));
+      }
+      EXPECT_FALSE(step) << outcomes;
+    }
+  }
+}
+
+struct Case {
+  int code;
+  const char* text;
+  const char* meaning;
+  bool again;
+};
+
+// Texts of OpenSSH 9.2p1.
+TEST(SshFailure, WhatItMeans) {
+  const Case cases[] = {
+      {255, "ssh: connect to host n1 port 22: Connection refused", "connection refused", true},
+      {255, "ssh: connect to host 10.1.2.3 port 22: No route to host", "no route to the host", true},
+      {255, "ssh: connect to host fd00::1 port 22: Network is unreachable", "the network is unreachable", true},
+      {255, "ssh: connect to host 10.1.2.3 port 22: Connection timed out", "connection timed out", true},
+      {255, "Connection timed out during banner exchange\nConnection to 10.255.255.1 port 22 timed out",
+       "connection timed out", true},
+      {255, "ssh: Could not resolve hostname n17: Name or service not known", "no such host", false},
+      {255, "ssh: Could not resolve hostname n17: Temporary failure in name resolution",
+       "the name cannot be looked up just now", true},
+      {255,
+       "No ED25519 host key is known for n1 and you have requested strict checking.\nHost key verification failed.",
+       "host key verification failed", false},
+      {255,
+       "@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@\n"
+       "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nHost key verification failed.",
+       "the host key has changed", false},
+      {255,
+       "Warning: Permanently added 'n1' (ED25519) to the list of known hosts.\nme@n1: Permission denied (publickey).",
+       "permission denied (publickey)", false},
+      {255, "me@n1: Permission denied (publickey,gssapi-with-mic,password).",
+       "permission denied (publickey,gssapi-with-mic,password)", false},
+      {255, "Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.1",
+       "too many authentication failures", false},
+      {255, "kex_exchange_identification: Connection closed by remote host\nConnection closed by 127.0.0.1 port 42629",
+       "connection closed by the other side", true},
+      {255, "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 127.0.0.1 port 43423",
+       "connection reset", true},
+      {255,
+       "Access denied by pam_slurm_adopt: you have no active jobs on this node\nConnection closed by 10.0.0.1 port 22",
+       "you have no job on this node (pam_slurm_adopt)", false},
+      {255, "command-line: line 0: Bad configuration option: foo",
+       "command-line: line 0: Bad configuration option: foo", false},
+      {255, "Timeout, server n1 not responding.", "connection lost (the host no longer answers)", true},
+      {255, "client_loop: send disconnect: Broken pipe", "connection lost", true},
+      {255, "Connection to n1 closed by remote host.", "connection closed by the other side", true},
+      {255, "first\nsomething new\n\n", "something new", true},
+      {255, "", "exit code 255", true},
+      {137, " \n", "exit code 137", true},
+  };
+  for (const Case& c : cases) {
+    Failure failure = explain_failure(c.code, c.text);
+    EXPECT_EQ(failure.text, c.meaning);
+    EXPECT_EQ(failure.may_try_again, c.again) << c.text;
+    EXPECT_EQ(explain_failure(c.code, "*** Authorised users only ***\n" + std::string(c.text)).may_try_again, c.again);
+  }
+}
+
+TEST(SshFailure, LastWords) {
+  EXPECT_TRUE(is_last_word("client_loop: send disconnect: Broken pipe"));
+  EXPECT_TRUE(is_last_word("Connection to n1 closed by remote host."));
+  EXPECT_TRUE(is_last_word("Connection to n1 closed."));
+  EXPECT_TRUE(is_last_word("Timeout, server n1 not responding."));
+  EXPECT_FALSE(is_last_word("muster: Connection to n1 closed."));
+  EXPECT_FALSE(is_last_word("Connection to the database is open"));
+  EXPECT_FALSE(is_last_word(""));
+}
+
+}  // namespace
+}  // namespace muster::cluster::ssh
