@@ -144,8 +144,9 @@ struct Decision {
 // Costs one walk over the nodes: call it once a turn of the loop, not once a message.
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options);
 
-// How many nodes a round needs.
+// How many nodes a round needs, and how many the next one takes at most.
 size_t needed_nodes(const MembershipOptions& options);
+size_t most_nodes(const State& state, const MembershipOptions& options);
 
 // --- events ---------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,305 @@
+#include "muster/rendezvous/membership.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "muster/base/error.h"
+#include "muster/base/strings.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using Kind = Decision::Kind;
+
+// --- words ----------------------------------------------------------------------------------------------------------
+
+std::string seconds(Duration duration) {
+  double count = std::chrono::duration<double>(duration).count();
+  return count < 100 ? fmt::format("{:.1f} s", count) : fmt::format("{:.0f} s", count);
+}
+
+std::string nodes_text(size_t count) { return count == 1 ? "1 node" : fmt::format("{} nodes", count); }
+
+std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+// "n1, n2, n3, n4 and 12 more"; only those that are shown are asked for their text.
+template <typename Things, typename Text>
+std::string some_of(const Things& things, std::string_view separator, Text text) {
+  constexpr size_t kShown = 4;
+  size_t shown = things.size() <= kShown + 1 ? things.size() : kShown;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < shown; ++i) texts.push_back(text(things[i]));
+  std::string all = join(texts, separator);
+  return shown == things.size() ? all : fmt::format("{} and {} more", all, things.size() - shown);
+}
+
+std::string sentences(const std::vector<std::string>& all) {
+  return some_of(all, "; ", [](const std::string& sentence) { return sentence; });
+}
+
+// --- what one walk over the nodes tells -----------------------------------------------------------------------------
+
+struct Survey {
+  const Node* quietest = nullptr;  // heard longest ago
+  size_t done = 0;                 // members that have reported their end with 0
+  size_t outsiders = 0;            // not in this round
+  const Node* newest_outsider = nullptr;
+  std::vector<const Node*> unreaped;  // its workers may still run
+};
+
+Survey survey(const State& state) {
+  Survey seen;
+  for (const auto& [id, node] : state.nodes) {
+    if (seen.quietest == nullptr || node.heard < seen.quietest->heard) seen.quietest = &node;
+    if (node.part == Part::kDone) ++seen.done;
+    bool unreaped = node.part == Part::kRuns || node.part == Part::kStops;
+    if (unreaped && state.round_state == RoundState::kStopping) seen.unreaped.push_back(&node);
+    if (state.round >= 0 && node.last_round == state.round) continue;
+    ++seen.outsiders;
+    seen.newest_outsider = &node;
+  }
+  return seen;
+}
+
+// --- kinds of decisions ---------------------------------------------------------------------------------------------
+
+Decision wait(std::string reason, std::optional<TimePoint> wake_at = std::nullopt) {
+  Decision decision;
+  decision.reason = std::move(reason);
+  decision.wake_at = wake_at;
+  return decision;
+}
+
+Decision stop(std::string reason, bool counts_as_restart, int signal = SIGTERM) {
+  Decision decision;
+  decision.kind = Kind::kStopRound;
+  decision.reason = std::move(reason);
+  decision.counts_as_restart = counts_as_restart;
+  decision.signal = signal;
+  return decision;
+}
+
+Decision end(std::string ending, int exit_code, std::string reason) {
+  Decision decision;
+  decision.kind = Kind::kEndJob;
+  decision.ending = std::move(ending);
+  decision.exit_code = exit_code;
+  decision.reason = std::move(reason);
+  return decision;
+}
+
+// --- a round that goes on -------------------------------------------------------------------------------------------
+
+std::optional<Decision> grow(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
+  bool room = state.members.size() < static_cast<size_t>(options.max_nodes);
+  // A round in which somebody is done will not be long, and what is done would be done again.
+  bool near_its_end = seen.done + state.finished.size() > 0;
+  if (options.grow != Grow::kNow || options.fixed_ranks || !room || near_its_end || seen.outsiders == 0)
+    return std::nullopt;
+  TimePoint settled = state.last_join.value_or(now) + kGrowDelay;
+  if (now < settled) return wait(fmt::format("{} has joined", seen.newest_outsider->join.host), settled);
+  size_t size = std::min(state.nodes.size(), most_nodes(state, options));
+  return stop(fmt::format("{} has joined: {} instead of {}", seen.newest_outsider->join.host, nodes_text(size),
+                          state.members.size()),
+              false);
+}
+
+Decision during_round(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
+  bool running = state.round_state == RoundState::kRunning;
+  if (running && seen.done + state.finished.size() == state.members.size())
+    return end("succeeded", 0, fmt::format("every worker on {} has ended with 0", nodes_text(state.members.size())));
+  bool failed = state.failed_on && state.lost.empty();
+  if (state.stop_signal)
+    return stop(fmt::format("stopped by {}", signal_text(*state.stop_signal)), failed, *state.stop_signal);
+  if (!state.lost.empty()) return stop(sentences(state.lost), false);
+  if (failed) return stop(fmt::format("a worker on {} has failed", *state.failed_on), true);
+  if (!running) return wait(fmt::format("round {} opens on {}", state.round, nodes_text(state.members.size())));
+  if (auto grown = grow(now, state, options, seen)) return *grown;
+  std::string spares = seen.outsiders == 0 ? "" : fmt::format("; {} not in it", nodes_text(seen.outsiders));
+  return wait(fmt::format("round {} runs on {}{}", state.round, nodes_text(state.members.size()), spares));
+}
+
+// --- after a round --------------------------------------------------------------------------------------------------
+
+const Ghost* last_ghost(TimePoint now, const State& state) {
+  auto last = std::ranges::max_element(state.ghosts, {}, &Ghost::safe_at);
+  return last == state.ghosts.end() || last->safe_at <= now ? nullptr : &*last;
+}
+
+bool is_crash_loop(const State& state, const MembershipOptions& options) {
+  if (options.crash_loop <= 0) return false;
+  int quick = 0;
+  for (auto failure = state.failures.rbegin(); failure != state.failures.rend(); ++failure, ++quick)
+    if (failure->after > options.crash_loop_time) break;
+  return quick >= options.crash_loop;
+}
+
+// Of a round that failed: how to go on, unless it is a restart.
+std::optional<Decision> judge(const State& state, const MembershipOptions& options) {
+  if (!state.counts_as_restart) return std::nullopt;
+  if (!state.failure) {
+    Decision decision;
+    decision.kind = Kind::kJudge;
+    decision.reason = state.stop_reason;
+    return decision;
+  }
+  const Failure& failure = *state.failure;
+  auto failed = [&](std::string ending, const std::string& why) {
+    return end(std::move(ending), failure.exit_code, why.empty() ? failure.text : failure.text + "; " + why);
+  };
+  if (!failure.can_restart) return failed("worker-failed", "");
+  if (options.max_restarts == 0) return failed("worker-failed", "no restarts were asked for (--max-restarts)");
+  if (state.restarts >= options.max_restarts)
+    return failed("worker-failed", fmt::format("all {} restarts are used", options.max_restarts));
+  if (is_crash_loop(state, options))
+    return failed("crash-loop", fmt::format("it failed in this way within {} of its start {} times in a row",
+                                            seconds(options.crash_loop_time), options.crash_loop));
+  return std::nullopt;
+}
+
+// --- making up a round ----------------------------------------------------------------------------------------------
+
+// Positions of expected hosts that are not there.
+struct Missing {
+  std::vector<int> awaited;  // may still come
+  std::vector<int> hopeless;
+};
+
+Missing missing_hosts(const State& state, const MembershipOptions& options) {
+  std::vector<bool> here(static_cast<size_t>(options.expected));
+  for (const auto& [id, node] : state.nodes) {
+    auto position = static_cast<size_t>(node.join.position.value_or(-1));
+    if (position < here.size()) here[position] = true;
+  }
+  Missing missing;
+  for (int position = 0; position < options.expected; ++position)
+    if (!here[static_cast<size_t>(position)])
+      (state.hopeless.contains(position) ? missing.hopeless : missing.awaited).push_back(position);
+  return missing;
+}
+
+std::string host_name(const MembershipOptions& options, int position) {
+  auto index = static_cast<size_t>(position);
+  return index < options.expected_hosts.size() ? options.expected_hosts[index] : fmt::format("host {}", position);
+}
+
+std::string awaited_text(const MembershipOptions& options, const Missing& missing) {
+  if (missing.awaited.empty()) return "more";
+  return some_of(missing.awaited, ", ", [&](int position) { return host_name(options, position); });
+}
+
+// "n3: connection refused; n4: given up"
+std::string hopeless_text(const State& state, const MembershipOptions& options, const Missing& missing) {
+  return some_of(missing.hopeless, "; ", [&](int position) {
+    const std::string& why = state.hopeless.at(position);
+    return host_name(options, position) + ": " + (why.empty() ? "given up" : why);
+  });
+}
+
+// "2 of 4 nodes", "1 of 4 nodes, 2 are needed"
+std::string count_text(const State& state, const MembershipOptions& options) {
+  size_t count = state.nodes.size(), needed = needed_nodes(options), most = most_nodes(state, options);
+  if (options.expected > 0) most = std::min(most, std::max(needed, static_cast<size_t>(options.expected)));
+  std::string text = fmt::format("{} of {}", count, nodes_text(most));
+  return count < needed && needed < most ? fmt::format("{}, {} needed", text, needed) : text;
+}
+
+Decision open(const State& state, const MembershipOptions& options, const std::string& why) {
+  Decision decision;
+  decision.kind = Kind::kOpenRound;
+  decision.members = choose_members(state, options);
+  std::string with = fmt::format("round {} with {}", state.round + 1, nodes_text(decision.members.size()));
+  if (state.counts_as_restart)
+    decision.reason = fmt::format("{}: restart {} of {}", with, state.restarts + 1, options.max_restarts);
+  else
+    decision.reason = fmt::format("{}: {}", with, state.round < 0 ? why : state.stop_reason);
+  return decision;
+}
+
+Decision end_with_too_few(const State& state, const MembershipOptions& options, const Missing& missing,
+                          const std::string& when) {
+  std::vector<std::string> parts = {fmt::format("{}{}", count_text(state, options), when)};
+  if (!state.gone.empty()) parts.push_back(sentences(state.gone));
+  if (!missing.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, missing));
+  if (!missing.hopeless.empty()) parts.push_back(hopeless_text(state, options, missing));
+  return end(state.round < 0 ? "join-timeout" : "node-lost", kMusterFailed, join(parts, "; "));
+}
+
+Decision with_too_few(TimePoint now, const State& state, const MembershipOptions& options, const Missing& missing) {
+  TimePoint deadline = state.began + options.join_timeout;
+  if (now >= deadline)
+    return end_with_too_few(state, options, missing, fmt::format(" after {}", seconds(now - state.began)));
+  if (options.expected > 0 && missing.awaited.empty())
+    return end_with_too_few(state, options, missing, " and no other can come");
+  return wait(fmt::format("{}; waiting for {}, {} left", count_text(state, options), awaited_text(options, missing),
+                          seconds(deadline - now)),
+              deadline);
+}
+
+Decision with_enough(TimePoint now, const State& state, const MembershipOptions& options, const Missing& missing) {
+  TimePoint deadline = state.began + options.join_timeout;
+  bool known = options.expected > 0;
+  if (known && missing.awaited.empty()) return open(state, options, "nobody else can come");
+  // The first round of known hosts has no last call: their launcher says when it gives one up.
+  TimePoint last_call = state.last_join.value_or(now) + options.last_call;
+  TimePoint until = known && state.round < 0 ? deadline : std::min(last_call, deadline);
+  if (now >= until) {
+    bool called = until == last_call;
+    return open(state, options, called ? "last call is over" : "no word of " + awaited_text(options, missing));
+  }
+  std::string whom = until == last_call ? "last call" : awaited_text(options, missing);
+  return wait(fmt::format("{}; waiting for {}, {} left", count_text(state, options), whom, seconds(until - now)),
+              until);
+}
+
+Decision make_up_round(TimePoint now, const State& state, const MembershipOptions& options) {
+  size_t count = state.nodes.size();
+  if (count >= most_nodes(state, options)) return open(state, options, "all are there");
+  if (count >= needed_nodes(options) && !state.gathering) return open(state, options, "all are there");
+  Missing missing = missing_hosts(state, options);
+  return count < needed_nodes(options) ? with_too_few(now, state, options, missing)
+                                       : with_enough(now, state, options, missing);
+}
+
+Decision between_rounds(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
+  if (!seen.unreaped.empty()) {
+    auto hosts = some_of(seen.unreaped, ", ", [](const Node* node) { return node->join.host; });
+    return wait(fmt::format("waiting for the workers on {} to end", hosts));
+  }
+  if (const Ghost* ghost = last_ghost(now, state))
+    return wait(fmt::format("{}; its workers may run for {} more", ghost->why, seconds(ghost->safe_at - now)),
+                ghost->safe_at);
+  if (auto judgement = judge(state, options)) return *judgement;
+  if (state.stop_signal)
+    return end("signalled", 128 + *state.stop_signal, fmt::format("stopped by {}", signal_text(*state.stop_signal)));
+  return make_up_round(now, state, options);
+}
+
+}  // namespace
+
+Decision decide(TimePoint now, const State& state, const MembershipOptions& options) {
+  if (!state.ending.empty()) return wait("the job is over");
+  Survey seen = survey(state);
+  std::optional<TimePoint> fence;
+  if (seen.quietest != nullptr) fence = seen.quietest->heard + options.lease + kFenceMargin;
+  if (fence && now >= *fence) {
+    Decision decision;
+    decision.kind = Kind::kDropNode;
+    decision.node = seen.quietest->id;
+    decision.reason =
+        fmt::format("{} is lost: no word for {}", seen.quietest->join.host, seconds(now - seen.quietest->heard));
+    return decision;
+  }
+  bool goes_on = state.round_state == RoundState::kOpening || state.round_state == RoundState::kRunning;
+  Decision decision = goes_on ? during_round(now, state, options, seen) : between_rounds(now, state, options, seen);
+  if (decision.kind == Kind::kWait && fence) decision.wake_at = std::min(decision.wake_at.value_or(*fence), *fence);
+  return decision;
+}
+
+}  // namespace muster::rendezvous

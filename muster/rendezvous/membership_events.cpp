@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "muster/rendezvous/membership.h"
+
+namespace muster::rendezvous {
+namespace {
+
+bool may_run(const Node& node) { return node.part == Part::kRuns || node.part == Part::kStops; }
+
+bool is_member(const State& state, const Node& node) { return state.round >= 0 && node.last_round == state.round; }
+
+// "closed by …" becomes "n2 is lost: closed by …"; a sentence about the node stays as it is.
+std::string loss_sentence(const std::string& host, const std::string& why) {
+  if (why.starts_with(host + " ")) return why;
+  return fmt::format("{} is lost: {}", host, why.empty() ? "its connection has ended" : why);
+}
+
+void note_loss(TimePoint now, State& state, const MembershipOptions& options, const std::string& host) {
+  auto& times = state.losses[host];
+  std::erase_if(times, [&](TimePoint time) { return now - time > options.loss_window; });
+  times.push_back(now);
+}
+
+std::optional<std::string> rank_refusal(const State& state, const MembershipOptions& options, const Join& join) {
+  if (!join.rank) return fmt::format("{} names no node rank; every node of this job needs --node-rank", join.host);
+  if (*join.rank < 0 || *join.rank >= options.max_nodes)
+    return fmt::format("{} claims node rank {}; this job has the ranks 0 to {}", join.host, *join.rank,
+                       options.max_nodes - 1);
+  for (const auto& [id, node] : state.nodes)
+    if (node.join.rank == join.rank)
+      return fmt::format("node rank {} is taken by {}; {} claims it too", *join.rank, node.join.host, join.host);
+  return std::nullopt;
+}
+
+std::string nnodes(int min, int max) { return min == max ? fmt::format("{}", max) : fmt::format("{}:{}", min, max); }
+
+}  // namespace
+
+std::optional<std::string> refusal(TimePoint now, const State& state, const MembershipOptions& options,
+                                   const Join& join) {
+  if (!state.ending.empty()) return fmt::format("the job is over ({})", state.ending);
+  if (state.stop_signal) return "the job has been asked to end";
+  bool other_size = (join.min_nodes != 0 && join.min_nodes != options.min_nodes) ||
+                    (join.max_nodes != 0 && join.max_nodes != options.max_nodes);
+  if (other_size)
+    return fmt::format("{} was started with --nnodes {}, this job has --nnodes {}", join.host,
+                       nnodes(join.min_nodes, join.max_nodes), nnodes(options.min_nodes, options.max_nodes));
+  if (options.fixed_ranks)
+    if (auto reason = rank_refusal(state, options, join)) return reason;
+  auto known = state.losses.find(join.host);
+  if (known == state.losses.end()) return std::nullopt;
+  auto losses = std::ranges::count_if(known->second, [&](TimePoint time) { return now - time <= options.loss_window; });
+  if (losses <= options.losses_allowed) return std::nullopt;
+  return fmt::format("{} was lost {} times within {:.0f} s and is not taken again", join.host, losses,
+                     std::chrono::duration<double>(options.loss_window).count());
+}
+
+NodeId node_joined(TimePoint now, State& state, const Join& join) {
+  NodeId id = state.next_node++;
+  Node& node = state.nodes[id];
+  node.id = id;
+  node.join = join;
+  node.joined = node.heard = now;
+  state.last_join = now;
+  return id;
+}
+
+void node_heard(TimePoint now, State& state, NodeId node) {
+  auto found = state.nodes.find(node);
+  if (found != state.nodes.end()) found->second.heard = std::max(found->second.heard, now);
+}
+
+void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, bool silent,
+               const std::string& why) {
+  auto found = state.nodes.find(node);
+  if (found == state.nodes.end()) return;
+  Node old = std::move(found->second);
+  state.nodes.erase(found);
+
+  const std::string& host = old.join.host;
+  std::string sentence = loss_sentence(host, why);
+  state.gone.push_back(sentence);
+  if (may_run(old)) {
+    TimePoint safe_at = silent ? old.heard + options.lease + kFenceMargin : now + kFenceMargin;
+    if (safe_at > now) state.ghosts.push_back({host, safe_at, sentence});
+  }
+  bool opening = state.round_state == RoundState::kOpening && is_member(state, old) && old.part == Part::kIdle;
+  if (may_run(old) || opening) {
+    state.lost.push_back(sentence);
+    state.counts_as_restart = false;
+  }
+  // Who leaves a running round that it has no part in disturbs nobody; while one is made up, everybody has a part.
+  if (may_run(old) || opening || state.round_state == RoundState::kStopping) note_loss(now, state, options, host);
+  if (old.part == Part::kDone && is_member(state, old)) state.finished.insert(node);
+  if (!state.gathering && state.nodes.size() < needed_nodes(options)) {
+    state.gathering = true;
+    state.began = now;
+  }
+}
+
+void host_hopeless(State& state, int position, const std::string& why) { state.hopeless[position] = why; }
+
+void host_hopeful(State& state, int position) { state.hopeless.erase(position); }
+
+void round_opened(State& state, const std::vector<NodeId>& members) {
+  if (state.counts_as_restart)
+    ++state.restarts;
+  else
+    state.failures.clear();
+  ++state.round;
+  state.round_state = RoundState::kOpening;
+  state.members = members;
+  if (state.round == 0) state.started_with = members.size();
+  for (auto& [id, node] : state.nodes) node.part = Part::kIdle;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    Node& node = state.nodes.at(members[rank]);
+    node.group_rank = static_cast<int>(rank);
+    node.last_round = state.round;
+  }
+  state.gathering = false;
+  state.ghosts.clear();
+  state.finished.clear();
+  state.stop_reason.clear();
+  state.counts_as_restart = false;
+  state.failed_on.reset();
+  state.failure.reset();
+  state.lost.clear();
+  state.gone.clear();
+}
+
+void round_running(State& state) {
+  state.round_state = RoundState::kRunning;
+  for (NodeId member : state.members) {
+    auto found = state.nodes.find(member);
+    if (found != state.nodes.end() && found->second.part == Part::kIdle) found->second.part = Part::kRuns;
+  }
+}
+
+void round_stopping(TimePoint now, State& state, const std::string& reason, bool counts_as_restart) {
+  state.round_state = RoundState::kStopping;
+  state.stop_reason = reason;
+  state.counts_as_restart = counts_as_restart;
+  // The members that went while the round went on were not missed until now.
+  if (state.gathering) state.began = now;
+  for (auto& [id, node] : state.nodes)
+    if (node.part == Part::kRuns) node.part = Part::kStops;
+}
+
+void worker_failed(State& state, NodeId node, int round) {
+  bool goes_on = state.round_state == RoundState::kOpening || state.round_state == RoundState::kRunning;
+  auto found = state.nodes.find(node);
+  if (round != state.round || !goes_on || found == state.nodes.end() || state.failed_on || state.stop_signal) return;
+  if (is_member(state, found->second)) state.failed_on = found->second.join.host;
+}
+
+void round_ended(State& state, NodeId node, int round, bool succeeded) {
+  auto found = state.nodes.find(node);
+  if (round != state.round || found == state.nodes.end() || !is_member(state, found->second)) return;
+  bool no_store = state.round_state == RoundState::kOpening && !succeeded;
+  if (!may_run(found->second) && !no_store) return;
+  if (!succeeded) worker_failed(state, node, round);
+  found->second.part = succeeded ? Part::kDone : Part::kFailed;
+}
+
+void judged(State& state, Failure failure) {
+  if (!state.failures.empty() && state.failures.back().fingerprint != failure.fingerprint) state.failures.clear();
+  state.failures.push_back(failure);
+  state.failure = std::move(failure);
+}
+
+void stop_requested(State& state, int signal) {
+  if (!state.stop_signal) state.stop_signal = signal;
+}
+
+void job_ended(State& state, const Decision& decision) { state.ending = decision.ending; }
+
+void paused(TimePoint now, State& state) {
+  for (auto& [id, node] : state.nodes) node.heard = now;
+  // Who was about to stop its workers may have stood still as well.
+  for (Ghost& ghost : state.ghosts) ghost.safe_at = std::max(ghost.safe_at, now + kFenceMargin);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,85 @@
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+#include "muster/rendezvous/membership.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// Members of the last round first, in their order; then as people gave them; then as they came.
+auto precedence(const State& state, const Node& node) {
+  constexpr int kLast = std::numeric_limits<int>::max();
+  bool stays = state.round >= 0 && node.last_round == state.round;
+  return std::tuple(stays ? node.group_rank.value_or(kLast) : kLast, node.join.rank.value_or(kLast),
+                    node.join.position.value_or(kLast), node.id);
+}
+
+std::vector<NodeId> keep_ranks(const std::vector<const Node*>& chosen) {
+  std::vector<NodeId> by_rank(chosen.size(), 0);
+  std::vector<const Node*> others;
+  for (const Node* node : chosen) {
+    auto rank = static_cast<size_t>(node->group_rank.value_or(-1));
+    if (rank < by_rank.size() && by_rank[rank] == 0)
+      by_rank[rank] = node->id;
+    else
+      others.push_back(node);
+  }
+  auto hole = by_rank.begin();
+  for (const Node* node : others) {
+    hole = std::find(hole, by_rank.end(), 0U);
+    *hole = node->id;
+  }
+  return by_rank;
+}
+
+}  // namespace
+
+size_t needed_nodes(const MembershipOptions& options) {
+  return static_cast<size_t>(options.fixed_ranks ? options.max_nodes : options.min_nodes);
+}
+
+size_t most_nodes(const State& state, const MembershipOptions& options) {
+  auto most = static_cast<size_t>(options.max_nodes);
+  if (options.grow == Grow::kNever && state.round >= 0) most = std::min(most, state.started_with);
+  return most;
+}
+
+std::vector<NodeId> choose_members(const State& state, const MembershipOptions& options) {
+  std::vector<const Node*> nodes;
+  nodes.reserve(state.nodes.size());
+  for (const auto& [id, node] : state.nodes) nodes.push_back(&node);
+  std::ranges::sort(nodes, [&](const Node* a, const Node* b) { return precedence(state, *a) < precedence(state, *b); });
+  nodes.resize(std::min(nodes.size(), most_nodes(state, options)));
+  if (!options.fixed_ranks) return keep_ranks(nodes);
+  std::ranges::sort(nodes, {}, [](const Node* node) { return node->join.rank; });
+  std::vector<NodeId> by_rank;
+  by_rank.reserve(nodes.size());
+  for (const Node* node : nodes) by_rank.push_back(node->id);
+  return by_rank;
+}
+
+std::vector<StartRound> place(const State& state, const std::vector<NodeId>& members, int round, int restarts) {
+  std::vector<StartRound> starts(members.size());
+  std::map<std::string, int> by_role;
+  int world_size = 0;
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    const Join& join = state.nodes.at(members[rank]).join;
+    int& in_role = by_role[join.role];
+    starts[rank].round = round;
+    starts[rank].restarts = restarts;
+    starts[rank].group_rank = static_cast<int>(rank);
+    starts[rank].group_world_size = static_cast<int>(members.size());
+    starts[rank].first_rank = world_size;
+    starts[rank].first_role_rank = in_role;
+    world_size += join.workers;
+    in_role += join.workers;
+  }
+  for (size_t rank = 0; rank < members.size(); ++rank) {
+    starts[rank].world_size = world_size;
+    starts[rank].role_world_size = by_role[state.nodes.at(members[rank]).join.role];
+  }
+  return starts;
+}
+
+}  // namespace muster::rendezvous
