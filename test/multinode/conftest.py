@@ -1,0 +1,53 @@
+"""Fixtures of the tests on several nodes: real ones, in namespaces of this machine."""
+
+import functools
+import pathlib
+
+import pytest
+
+from .harness import Beats, Cluster, remove_stale_labs, why_no_nodes
+
+
+def pytest_collection_modifyitems(items):
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.multinode)
+
+
+@functools.lru_cache(maxsize=None)
+def _look_around():
+    remove_stale_labs()
+    return why_no_nodes()
+
+
+@pytest.fixture
+def lab(muster, tmp_path):
+    """lab(N, **options) -> Cluster of N nodes (see harness.py); down again when the test is over, whatever happened.
+
+    A test that passed must have left nothing on any node that is still up.
+    """
+    reason = _look_around()
+    if reason:
+        pytest.skip(reason)
+    made = []
+
+    def make(count, **options):
+        cluster = Cluster(muster, tmp_path, count, **options)
+        made.append(cluster)
+        return cluster
+
+    yield make
+    try:
+        for cluster in made:
+            for job in cluster.jobs:
+                job.abandon()
+            cluster.assert_nothing_left()
+    finally:
+        for cluster in made:
+            cluster.close()
+
+
+@pytest.fixture
+def beats(tmp_path):
+    return Beats(tmp_path / "beats")
