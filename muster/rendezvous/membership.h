@@ -63,8 +63,8 @@ struct Ghost {
 };
 
 //   kNone ──▶ kOpening ── StartRound sent ──▶ kRunning ──▶ kStopping, until all are reaped ──▶ kOpening of the next
-//             kOpening ── before that: nobody has workers yet ───────▶ kStopping
-// A round that has ended stays kStopping until the next one opens or the job ends.
+//             kOpening ── before that a stop, or a member is gone ───▶ kStopping; nobody has workers yet
+// A round that has ended stays kStopping until the next one opens or the job ends. During kOpening all are kIdle.
 enum class RoundState { kNone, kOpening, kRunning, kStopping };
 
 // How the round that has ended failed; made by whoever can read the outcomes.

@@ -93,6 +93,8 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   }
   // Who leaves a running round that it has no part in disturbs nobody; while one is made up, everybody has a part.
   if (may_run(old) || opening || state.round_state == RoundState::kStopping) note_loss(now, state, options, host);
+  // Nobody has workers yet, so there is nothing to tell the others; and the store that opens now is for nothing.
+  if (opening) round_stopping(now, state, sentence, false);
   if (old.part == Part::kDone && is_member(state, old)) state.finished.insert(node);
   if (!state.gathering && state.nodes.size() < needed_nodes(options)) {
     state.gathering = true;

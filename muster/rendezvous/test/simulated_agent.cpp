@@ -1,0 +1,165 @@
+// An agent, its warden and its workers, as the coordinator depends on them.
+
+#include <fmt/format.h>
+
+#include "muster/rendezvous/heartbeat.h"
+#include "muster/rendezvous/test/simulator.h"
+
+namespace muster::rendezvous::sim {
+namespace {
+
+// From the decision to kill until nothing runs any more: less than kFenceMargin, which is there for it.
+constexpr double kKillTime = 0.35;
+
+}  // namespace
+
+void World::start_life(Host& host) {
+  if (over_ || host.occupied) return;
+  host.occupied = true;
+  Life& life = lives_.emplace_back(&host);
+  life.join.host = host.name;
+  life.join.workers = 1 + host.index % 3;
+  life.join.role = host.index % 4 == 3 ? "other" : "default";
+  if (options_.expected > 0) life.join.position = host.index;
+  if (options_.fixed_ranks) life.join.rank = host.index;
+  life.joined_at = now_;
+  life.connected = true;
+  if (tracing_) say(fmt::format("{}: agent starts", host.name));
+  send(life, life.up, Direction::kUp, [this, &life] { on_join(life); });
+}
+
+// The lease begins when Join was sent: what is told to a node that nobody has heard since is no news.
+void World::welcome(Life& life, NodeId id) {
+  if (!life.alive) return;
+  life.id = id;
+  life.welcome = true;
+  life.lease_until = life.joined_at + options_.lease;
+  check_lease(life);
+  beat(life);
+}
+
+void World::beat(Life& life) {
+  if (!life.alive || defer(life, [this, &life] { beat(life); })) return;
+  TimePoint sent = now_;
+  send(life, life.beats, Direction::kUp, [this, &life, sent] { on_beat(life, sent); });
+  after(kBeatPeriod, [this, &life] { beat(life); });
+}
+
+void World::check_lease(Life& life) {
+  if (!life.alive || defer(life, [this, &life] { check_lease(life); })) return;
+  if (now_ >= life.lease_until) return end_life(life, "its lease has run out");
+  at(life.lease_until, [this, &life] { check_lease(life); });
+}
+
+void World::echo(Life& life, TimePoint sent, bool stands) {
+  if (!life.alive) return;
+  if (!stands) return end_life(life, "the job went on without it");
+  life.lease_until = std::max(life.lease_until, sent + options_.lease);
+  if (!life.asking || sent < *life.asking) return;
+  life.asking.reset();
+  check_running(life);
+}
+
+void World::start_workers(Life& life, const StartRound& start) {
+  if (!life.alive) return;
+  if (life.workers)
+    violate(fmt::format("round {} starts on {} while {} runs", start.round, life.host->name, life.round));
+  if (start.restarts != truth_[start.round].restarts) violate("restart counts differ");
+  life.workers = true;
+  life.failed = false;
+  life.round = start.round;
+  life.rank = start.group_rank;
+  if (tracing_) say(fmt::format("{}: round {} rank {}", life.host->name, start.round, start.group_rank));
+  check_running(life);
+  bool fails = random_.chance(fail_chance_);
+  Duration work =
+      fails && random_.chance(0.5) ? random_.time(0.01, 1) : longest_work_ - random_.time(0, fails ? 15 : 1);
+  after(std::max(work, Duration(std::chrono::milliseconds(10))),
+        [this, &life, round = start.round, fails] { worker_ends(life, round, !fails); });
+}
+
+void World::worker_ends(Life& life, int round, bool succeeds) {
+  if (!life.workers || life.round != round || life.failed) return;
+  if (defer(life, [this, &life, round, succeeds] { worker_ends(life, round, succeeds); })) return;
+  if (life.asking) {
+    after(std::chrono::milliseconds(100), [this, &life, round, succeeds] { worker_ends(life, round, succeeds); });
+    return;
+  }
+  if (tracing_) say(fmt::format("{}: worker of round {} {}", life.host->name, round, succeeds ? "ends" : "fails"));
+  if (succeeds) return node_ended(life, true);
+  life.failed = true;
+  if (random_.chance(0.2)) return node_ended(life, false);  // all its workers at once
+  if (life.alive) send(life, life.up, Direction::kUp, [this, &life, round] { on_worker_failed(life, round); });
+}
+
+void World::node_ended(Life& life, bool succeeded) {
+  life.workers = false;
+  if (succeeded) truth_[life.round].done.insert(life.rank);
+  if (!life.alive) return;
+  send(life, life.up, Direction::kUp,
+       [this, &life, round = life.round, succeeded] { on_round_ended(life, round, succeeded); });
+}
+
+void World::stop_workers(Life& life, int round) {
+  if (!life.workers || life.round != round) return;
+  Duration reap = random_.chance(slow_reap_chance_) ? random_.time(1, 9) : random_.time(0.001, 0.5);
+  after(reap, [this, &life, round] {
+    auto reaped = [this, &life, round] {
+      if (!life.workers || life.round != round) return;
+      bool obeyed = !life.failed && random_.chance(0.3);
+      if (tracing_) say(fmt::format("{}: workers of round {} are reaped", life.host->name, round));
+      node_ended(life, obeyed);
+    };
+    if (!defer(life, reaped)) reaped();
+  });
+}
+
+// Peers notice, some of them, after a while.
+void World::workers_vanish(Life& life) {
+  if (!life.workers) return;
+  for (Life& peer : lives_)
+    if (&peer != &life && peer.workers && peer.round == life.round && random_.chance(0.4))
+      after(random_.time(0.01, 3), [this, &peer, round = life.round] { worker_ends(peer, round, false); });
+}
+
+void World::end_life(Life& life, const char* why) {
+  if (!life.alive) return;
+  if (tracing_) say(fmt::format("{}: agent ends: {}", life.host->name, why));
+  life.alive = false;
+  life.host->occupied = false;
+  workers_vanish(life);
+  auto kill = [this, &life] {
+    auto killed = [&life] { life.workers = false; };
+    if (!defer(life, killed)) killed();
+  };
+  after(random_.time(0, kKillTime), kill);
+  send(life, life.up, Direction::kUp, [this, &life] { on_closed(life); });
+  if (life.welcome && random_.chance(0.7)) after(random_.time(0.05, 6), [this, &life] { come_back(*life.host); });
+}
+
+// The warden runs first: it finds that it stood still before anything else of the node has gone on, and what the agent
+// starts while the warden asks is stopped as well.
+void World::thaw(Host& host) {
+  if (!host.frozen_since) return;
+  if (tracing_) say(fmt::format("{}: thaws", host.name));
+  Duration pause = now_ - *host.frozen_since;
+  bool noticed = pause >= std::max<Duration>(options_.lease / 3, std::chrono::seconds(1));
+  host.frozen_since.reset();
+  for (Life& life : lives_) {
+    if (life.host != &host) continue;
+    if (life.alive && life.welcome && noticed) {
+      life.asking = now_;
+      life.lease_until = now_ + options_.lease;
+    } else if (life.alive && life.welcome && now_ >= life.lease_until) {
+      end_life(life, "its lease has run out");
+    }
+    if (!life.alive) life.workers = false;  // the kill was on its way
+  }
+  std::vector<Step> inbox = std::move(host.inbox);
+  host.inbox.clear();
+  for (const Step& step : inbox) step();
+  for (const Life& life : lives_)
+    if (life.host == &host) check_running(life);
+}
+
+}  // namespace muster::rendezvous::sim

@@ -1,0 +1,60 @@
+#include "muster/rendezvous/test/simulator.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "muster/base/strings.h"
+
+namespace muster::rendezvous::sim {
+namespace {
+
+// MUSTER_SIM_SEED=N: that schedule alone, with everything that happens. MUSTER_SIM_SCHEDULES=N: so many.
+uint64_t setting(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+std::string story(uint64_t seed) {
+  Outcome outcome = simulate(seed, true);
+  return fmt::format("seed {}: {}\n{}\n", seed, outcome.violation, join(outcome.trace, "\n"));
+}
+
+TEST(Simulator, EveryScheduleKeepsTheRules) {
+  const uint64_t schedules = setting("MUSTER_SIM_SCHEDULES", 4000);
+  std::map<std::string, int> endings;
+  int rounds = 0, restarts = 0, losses = 0;
+  const TimePoint start = Clock::now();
+  for (uint64_t seed = 1; seed <= schedules; ++seed) {
+    Outcome outcome = simulate(seed);
+    ASSERT_EQ(outcome.violation, "") << story(seed);
+    ASSERT_TRUE(outcome.disturbed || outcome.ending == "succeeded") << story(seed);
+    ++endings[outcome.ending];
+    rounds += outcome.rounds;
+    restarts += outcome.restarts;
+    losses += outcome.losses;
+  }
+  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  fmt::print("{} schedules, {:.0f} a second: {} rounds, {} restarts, {} nodes gone;", schedules,
+             static_cast<double>(schedules) / seconds, rounds, restarts, losses);
+  for (const auto& [ending, count] : endings) fmt::print(" {} {}", ending, count);
+  fmt::print("\n");
+  // Schedules that never get anywhere would keep every rule.
+  for (const char* ending : {"succeeded", "worker-failed", "signalled", "node-lost", "join-timeout", "crash-loop"})
+    EXPECT_GT(endings[ending], 0) << ending;
+}
+
+TEST(Simulator, TheSameSeedIsTheSameSchedule) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(simulate(seed, true).trace, simulate(seed, true).trace);
+}
+
+TEST(Simulator, OneSeed) {
+  uint64_t seed = setting("MUSTER_SIM_SEED", 1);
+  std::string told = story(seed);
+  if (std::getenv("MUSTER_SIM_SEED") != nullptr) fmt::print("{}", told);
+  EXPECT_EQ(simulate(seed).violation, "") << told;
+}
+
+}  // namespace
+}  // namespace muster::rendezvous::sim
