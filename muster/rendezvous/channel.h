@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/base/fd.h"
 #include "muster/base/result.h"
@@ -46,13 +47,13 @@ class Channel {
   struct Options {
     Token token;
     Purpose purpose = Purpose::kControl;
-    Duration handshake_timeout = std::chrono::seconds(10);
-    size_t max_message = 1 << 20;   // what comes; longer is a broken protocol
-    size_t max_unsent = 256 << 20;  // the peer does not read: closed with an error
+    Duration handshake_timeout = std::chrono::seconds(10);  // 0: none
+    size_t max_message = 1 << 20;                           // what comes; longer is a broken protocol
+    size_t max_unsent = 256 << 20;                          // the peer does not read: closed with an error
   };
   struct Handlers {
-    std::function<void()> opened;  // the handshake is done, the peer holds the token
-    std::function<void(std::string_view message)> received;
+    std::function<void()> opened;                            // the handshake is done, the peer holds the token
+    std::function<void(std::string_view message)> received;  // empty: as if paused
     // Once, for whatever reason; not after the destructor. The message says why in words for people: "closed by
     // 10.0.0.2:4711", "wrong token", "speaks muster 0.2 (protocol 2), this is muster 0.1 (protocol 1)".
     std::function<void(const Error& why)> closed;
@@ -67,18 +68,21 @@ class Channel {
                                          Handlers handlers, std::string_view first_bytes = {});
   virtual ~Channel() = default;  // closes; what is unsent is lost
 
-  virtual void send(std::string_view message) = 0;  // queued; may be called before `opened`
-  virtual size_t unsent() const = 0;                // bytes
+  // Goes out at once where it can. May be called before `opened`. Calls no handler: a failure is told later.
+  virtual void send(std::string_view message) = 0;
+  virtual size_t unsent() const = 0;  // bytes
   virtual Purpose purpose() const = 0;
   virtual bool is_open() const = 0;                     // handshake done, not closed
   virtual const net::Address& peer() const = 0;         // as this side sees it
   virtual const net::Address& local() const = 0;        // the address the peer reached us at, or we left from
   virtual const std::string& peer_version() const = 0;  // "0.1.0", once open
-  // Do not read for now: what the peer sends waits in its socket.
+  // Do not read for now: what the peer sends waits in its socket, and so does its end.
   virtual void pause(bool paused) = 0;
   // To another thread's loop, once open: takes the channel out of this one. Call from this loop's thread; then
-  // resume_on() from the other's. Handlers are replaced.
+  // resume_on() from the other's.
   virtual void detach() = 0;
+  // Replaces the handlers; also without detach(), on the same loop. What came meanwhile is handed to the new ones, from
+  // the loop.
   virtual void resume_on(net::EventLoop& loop, Handlers handlers) = 0;
 };
 
@@ -86,8 +90,9 @@ class Channel {
 // from the first, until the deadline. Resolves nothing.
 class Connector {
  public:
-  // `done` gets the open channel, or why there is none: kTimeout with the last failure of each address, or at once an
-  // error that trying again cannot mend (another version; a wrong token from the only address).
+  // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the
+  // last failure of each address, or at once an error that trying again cannot mend (another version; a wrong token
+  // from every address). Called once, from the loop; may destroy the connector.
   static std::unique_ptr<Connector> start(net::EventLoop& loop, std::vector<net::Address> addresses,
                                           Channel::Options options, Duration each, Deadline deadline,
                                           std::function<void(Result<std::unique_ptr<Channel>>)> done);

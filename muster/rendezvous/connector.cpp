@@ -1,0 +1,182 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "muster/base/strings.h"
+#include "muster/net/socket.h"
+#include "muster/rendezvous/channel_impl.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// Between two passes over the addresses. Short at first: in most jobs all nodes start together.
+constexpr Duration kFirstPause = std::chrono::milliseconds(20);
+constexpr Duration kLongestPause = std::chrono::milliseconds(250);
+
+// "connection refused", as a part of a sentence.
+std::string error_text(int error) {
+  std::string text = std::strerror(error);
+  text[0] = lower_case(text.substr(0, 1))[0];
+  return text;
+}
+
+std::string seconds_text(Duration duration) {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
+}
+
+// A port of this machine's own that nobody listens on may be taken as the source of the connection to it: then the
+// socket is its own peer, and keeps the port from the coordinator who wants it.
+bool met_itself(int socket, const net::Address& peer) {
+  auto local = net::local_address(socket);
+  return local && local->port() == peer.port() && local->host() == peer.host();
+}
+
+void set_option(int socket, int level, int name) {
+  int on = 1;
+  ::setsockopt(socket, level, name, &on, sizeof on);
+}
+
+class ConnectorImpl final : public Connector {
+ public:
+  using Done = std::function<void(Result<std::unique_ptr<Channel>>)>;
+
+  ConnectorImpl(net::EventLoop& loop, std::vector<net::Address> addresses, Channel::Options options, Duration each,
+                Deadline deadline, Done done)
+      : loop_(loop),
+        addresses_(std::move(addresses)),
+        options_(std::move(options)),
+        each_(each),
+        deadline_(deadline),
+        done_(std::move(done)),
+        failures_(addresses_.size()) {
+    options_.handshake_timeout = Duration::zero();  // our own timer sees to it
+    step_ = loop_.call_at(TimePoint::min(), [this] { attempt(); });
+  }
+  ~ConnectorImpl() override { abandon(); }
+  ConnectorImpl(const ConnectorImpl&) = delete;
+  ConnectorImpl& operator=(const ConnectorImpl&) = delete;
+
+  std::string last_failure() const override { return last_failure_; }
+
+ private:
+  struct Failure {
+    std::string text;
+    std::optional<Error> refusal;  // a wrong token
+  };
+
+  void attempt();
+  void connected();
+  void closed(const Error& why);
+  void timed_out();
+  void failed(std::string text, std::optional<Error> refusal = std::nullopt);
+  void abandon();
+  void finish(Result<std::unique_ptr<Channel>> result);
+  void give_up();
+
+  net::EventLoop& loop_;
+  std::vector<net::Address> addresses_;
+  Channel::Options options_;
+  Duration each_;
+  Deadline deadline_;
+  Done done_;
+  std::vector<Failure> failures_;  // the last of each address
+  std::string last_failure_;
+  TimePoint started_ = Clock::now();
+  Duration pause_ = kFirstPause;
+  size_t index_ = 0;
+  Fd socket_;  // while it connects
+  std::unique_ptr<ChannelImpl> channel_;
+  net::EventLoop::TimerId step_ = 0;  // the one thing that happens next if nothing else does
+};
+
+void ConnectorImpl::attempt() {
+  if (addresses_.empty() || Clock::now() >= deadline_.time()) return give_up();
+  const net::Address& address = addresses_[index_];
+  step_ = loop_.call_at(std::min(Clock::now() + each_, deadline_.time()), [this] { timed_out(); });
+  socket_.reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket_) return failed(error_text(errno));
+  set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY);
+  set_option(socket_.get(), SOL_SOCKET, SO_KEEPALIVE);
+  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0 &&
+      errno != EINPROGRESS)
+    return failed(error_text(errno));
+  loop_.watch(socket_.get(), EPOLLOUT, [this](uint32_t) { connected(); });
+}
+
+void ConnectorImpl::connected() {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error == 0 && met_itself(socket_.get(), addresses_[index_])) error = ECONNREFUSED;
+  if (error != 0) return failed(error_text(error));
+  loop_.unwatch(socket_.get());
+  Channel::Handlers handlers;
+  handlers.opened = [this] { finish(std::unique_ptr<Channel>(std::move(channel_))); };
+  handlers.closed = [this](const Error& why) { closed(why); };
+  channel_ = std::make_unique<ChannelImpl>(loop_, std::move(socket_), addresses_[index_], options_, std::move(handlers),
+                                           ChannelImpl::Side::kClient);
+}
+
+void ConnectorImpl::closed(const Error& why) {
+  Verdict verdict = channel_->verdict();
+  if (verdict == Verdict::kOtherVersion) return finish(why);
+  if (verdict == Verdict::kWrongToken) return failed(why.message, why);
+  failed(why.message);
+}
+
+void ConnectorImpl::timed_out() {
+  failed(fmt::format("{} within {}", channel_ ? "connected, but no handshake" : "no answer", seconds_text(each_)));
+}
+
+void ConnectorImpl::failed(std::string text, std::optional<Error> refusal) {
+  abandon();
+  last_failure_ = addresses_[index_].text() + ": " + text;
+  failures_[index_] = {std::move(text), std::move(refusal)};
+  Duration pause{};
+  if (++index_ == addresses_.size()) {
+    if (std::all_of(failures_.begin(), failures_.end(), [](const Failure& f) { return f.refusal.has_value(); }))
+      return finish(Error(*failures_.back().refusal));
+    index_ = 0;
+    pause = std::exchange(pause_, std::min(2 * pause_, kLongestPause));
+  }
+  step_ = loop_.call_at(std::min(Clock::now() + pause, deadline_.time()), [this] { attempt(); });
+}
+
+void ConnectorImpl::give_up() {
+  std::vector<std::string> tried;
+  for (size_t i = 0; i < addresses_.size(); ++i)
+    tried.push_back(addresses_[i].text() + ": " + (failures_[i].text.empty() ? "not tried" : failures_[i].text));
+  if (tried.empty()) tried.emplace_back("no address to try");
+  finish(Error{ErrorKind::kTimeout,
+               fmt::format("no connection in {}: {}", seconds_text(Clock::now() - started_), join(tried, "; ")),
+               "is the coordinator running, and may this node reach its port?"});
+}
+
+void ConnectorImpl::abandon() {
+  loop_.cancel(step_);
+  if (socket_) loop_.unwatch(socket_.get());
+  socket_.reset();
+  channel_.reset();
+}
+
+void ConnectorImpl::finish(Result<std::unique_ptr<Channel>> result) {
+  abandon();
+  Done done = std::move(done_);
+  done(std::move(result));  // may be the end of this object
+}
+
+}  // namespace
+
+std::unique_ptr<Connector> Connector::start(net::EventLoop& loop, std::vector<net::Address> addresses,
+                                            Channel::Options options, Duration each, Deadline deadline,
+                                            std::function<void(Result<std::unique_ptr<Channel>>)> done) {
+  return std::make_unique<ConnectorImpl>(loop, std::move(addresses), std::move(options), each, deadline,
+                                         std::move(done));
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,192 @@
+#include "muster/rendezvous/handshake.h"
+
+#include <sodium.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "muster/base/version.h"
+#include "muster/rendezvous/crypto.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// They differ, so that a connection that met itself (a port of its own machine that nobody listened on) is no peer.
+constexpr std::string_view kClientMagic = "\xD7muster?";
+constexpr std::string_view kServerMagic = "\xD7muster!";
+static_assert(static_cast<unsigned char>(kClientMagic[0]) == kFirstByte);
+
+constexpr size_t kMagicSize = 8;
+constexpr size_t kVersionSize = 20;
+constexpr size_t kVersionAt = 12;
+constexpr size_t kNonceAt = kVersionAt + kVersionSize;
+constexpr size_t kNonceSize = 32;
+constexpr size_t kHeadSize = kNonceAt + kNonceSize;  // of either hello: all of the client's
+constexpr size_t kHeaderSize = sizeof(StreamHeader);
+static_assert(kClientMagic.size() == kMagicSize && kServerMagic.size() == kMagicSize);
+static_assert(kHeadSize == kClientHelloSize && kHeadSize + kHeaderSize + sizeof(Key) == kServerHelloSize);
+static_assert(kHeaderSize + sizeof(Key) == kProofSize);
+static_assert(sizeof(Key) == crypto_secretstream_xchacha20poly1305_KEYBYTES);
+
+constexpr std::string_view kSessionLabel = "muster session";
+constexpr std::string_view kServerProof = "server proof";
+constexpr std::string_view kClientProof = "client proof";
+constexpr std::string_view kClientKey = "client to server";
+constexpr std::string_view kServerKey = "server to client";
+
+const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+std::string_view text_of(const auto& bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
+
+StreamHeader header_at(std::string_view frame, size_t offset) {
+  StreamHeader header;
+  std::memcpy(header.data(), frame.data() + offset, header.size());
+  return header;
+}
+
+bool proves(std::string_view frame, size_t offset, const Key& expected) {
+  return sodium_memcmp(bytes_of(frame) + offset, expected.data(), expected.size()) == 0;
+}
+
+// Magic, protocol, purpose (the server's is zero), version; the nonce is left zero.
+std::string head(std::string_view magic, uint8_t purpose) {
+  std::string frame(kHeadSize, '\0');
+  magic.copy(frame.data(), kMagicSize);
+  frame[8] = static_cast<char>(kProtocolVersion & 0xff);
+  frame[9] = static_cast<char>(kProtocolVersion >> 8);
+  frame[10] = static_cast<char>(purpose);
+  version().copy(&frame[kVersionAt], kVersionSize);
+  return frame;
+}
+
+void add_nonce(std::string& frame) { randombytes_buf(&frame[kNonceAt], kNonceSize); }
+
+// A stranger's text goes to people's terminals.
+bool plain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '+';
+}
+
+bool begins(std::string_view bytes, std::string_view magic) {
+  size_t size = std::min(bytes.size(), magic.size());
+  return bytes.substr(0, size) == magic.substr(0, size);
+}
+
+}  // namespace
+
+Key::~Key() { sodium_memzero(data(), size()); }
+
+// --- SecretStream -------------------------------------------------------------------------------------------------
+
+SecretStream::~SecretStream() { sodium_memzero(&state_, sizeof state_); }
+
+StreamHeader SecretStream::start_sealing(const Key& key) {
+  StreamHeader header;
+  crypto_secretstream_xchacha20poly1305_init_push(&state_, header.data(), key.data());
+  return header;
+}
+
+void SecretStream::start_opening(const Key& key, const StreamHeader& header) {
+  crypto_secretstream_xchacha20poly1305_init_pull(&state_, header.data(), key.data());
+}
+
+void SecretStream::seal(std::string_view message, std::string& frames) {
+  size_t sealed = message.size() + kSealSize;
+  size_t begin = frames.size();
+  frames.resize(begin + kLengthSize + sealed);
+  for (size_t i = 0; i < kLengthSize; ++i) frames[begin + i] = static_cast<char>(sealed >> (8 * i));
+  crypto_secretstream_xchacha20poly1305_push(&state_, reinterpret_cast<unsigned char*>(&frames[begin + kLengthSize]),
+                                             nullptr, bytes_of(message), message.size(), nullptr, 0, 0);
+}
+
+std::optional<std::string_view> SecretStream::open(char* sealed, size_t size) {
+  // Authenticated first, then decrypted byte by byte in place: the message lies one byte (the tag) into the frame.
+  unsigned long long message_size = 0;
+  unsigned char tag = 0;
+  auto* bytes = reinterpret_cast<unsigned char*>(sealed);
+  if (crypto_secretstream_xchacha20poly1305_pull(&state_, bytes + 1, &message_size, &tag, bytes, size, nullptr, 0) != 0)
+    return std::nullopt;
+  return std::string_view(sealed + 1, message_size);
+}
+
+// --- Handshake ----------------------------------------------------------------------------------------------------
+
+std::string Handshake::call() {
+  init_crypto();
+  hello_ = head(kClientMagic, static_cast<uint8_t>(purpose_));
+  add_nonce(hello_);
+  return hello_;
+}
+
+Verdict Handshake::answered(std::string_view server_hello, SecretStream& in, SecretStream& out, std::string& proof) {
+  if (!begins_server_hello(server_hello)) return Verdict::kNotMuster;
+  if (!read_peer(server_hello)) return Verdict::kOtherVersion;
+  agree(hello_, server_hello.substr(0, kHeadSize));
+  StreamHeader theirs = header_at(server_hello, kHeadSize);
+  proof.assign(kProofSize, '\0');
+  if (!proves(server_hello, kHeadSize + kHeaderSize, derive(kServerProof, &theirs))) return Verdict::kWrongToken;
+  in.start_opening(derive(kServerKey), theirs);
+  StreamHeader ours = out.start_sealing(derive(kClientKey));
+  proof = text_of(ours);
+  proof += text_of(derive(kClientProof, &ours));
+  return Verdict::kGood;
+}
+
+Verdict Handshake::called(std::string_view client_hello, SecretStream& out, std::string& answer) {
+  init_crypto();
+  if (!begins_client_hello(client_hello)) return Verdict::kNotMuster;
+  answer = head(kServerMagic, 0);
+  if (!read_peer(client_hello)) {
+    answer.resize(kServerHelloSize);
+    return Verdict::kOtherVersion;
+  }
+  auto purpose = static_cast<uint8_t>(client_hello[10]);
+  if (purpose < static_cast<uint8_t>(Purpose::kControl) || purpose > static_cast<uint8_t>(Purpose::kStatus))
+    return Verdict::kNotMuster;
+  purpose_ = static_cast<Purpose>(purpose);
+  add_nonce(answer);
+  agree(client_hello, answer);
+  StreamHeader ours = out.start_sealing(derive(kServerKey));
+  answer += text_of(ours);
+  answer += text_of(derive(kServerProof, &ours));
+  return Verdict::kGood;
+}
+
+Verdict Handshake::proven(std::string_view proof, SecretStream& in) {
+  StreamHeader theirs = header_at(proof, 0);
+  if (!proves(proof, kHeaderSize, derive(kClientProof, &theirs))) return Verdict::kWrongToken;
+  in.start_opening(derive(kClientKey), theirs);
+  return Verdict::kGood;
+}
+
+bool Handshake::begins_client_hello(std::string_view bytes) { return begins(bytes, kClientMagic); }
+bool Handshake::begins_server_hello(std::string_view bytes) { return begins(bytes, kServerMagic); }
+
+// The secret of this connection. Whoever knows the token and has seen both hellos has it, and nobody else.
+void Handshake::agree(std::string_view client_hello, std::string_view server_hello) {
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, token_.data(), Token::kSize, secret_.size());
+  crypto_generichash_update(&state, bytes_of(kSessionLabel), kSessionLabel.size());
+  crypto_generichash_update(&state, bytes_of(client_hello), client_hello.size());
+  crypto_generichash_update(&state, bytes_of(server_hello), server_hello.size());
+  crypto_generichash_final(&state, secret_.data(), secret_.size());
+  sodium_memzero(&state, sizeof state);
+}
+
+Key Handshake::derive(std::string_view label, const StreamHeader* header) const {
+  std::array<unsigned char, 64> input;
+  size_t size = label.copy(reinterpret_cast<char*>(input.data()), input.size());
+  if (header != nullptr) size = std::copy(header->begin(), header->end(), &input[size]) - input.data();
+  Key key;
+  crypto_generichash(key.data(), key.size(), input.data(), size, secret_.data(), secret_.size());
+  return key;
+}
+
+// False: another protocol version.
+bool Handshake::read_peer(std::string_view hello) {
+  peer_protocol_ = static_cast<unsigned char>(hello[8]) | static_cast<unsigned char>(hello[9]) << 8;
+  std::string_view text = hello.substr(kVersionAt, kVersionSize);
+  text = text.substr(0, text.find('\0'));
+  peer_version_ = !text.empty() && std::all_of(text.begin(), text.end(), plain) ? text : "?";
+  return peer_protocol_ == kProtocolVersion;
+}
+
+}  // namespace muster::rendezvous

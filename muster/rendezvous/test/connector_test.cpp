@@ -1,0 +1,196 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/epoll.h>
+
+#include <map>
+#include <optional>
+
+#include "muster/net/socket.h"
+#include "muster/rendezvous/channel.h"
+#include "muster/rendezvous/handshake.h"
+#include "muster/rendezvous/test/channel_pair.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::End;
+using test::run_until;
+using testing::HasSubstr;
+
+net::Address loopback(uint16_t port) { return net::resolve("127.0.0.1", port)->front(); }
+
+// A port on which nobody listens (any more).
+uint16_t free_port() { return net::listen_tcp({.port = 0, .loopback_only = true})->port; }
+
+// Serves every connection with one token.
+struct Server {
+  net::EventLoop& loop;
+  Channel::Options options;
+  Fd listener;
+  uint16_t port = 0;
+  std::vector<std::unique_ptr<End>> ends;
+
+  Server(net::EventLoop& on, const Token& token, uint16_t at = 0) : loop(on) {
+    options.token = token;
+    auto listening = net::listen_tcp({.port = at, .loopback_only = true});
+    EXPECT_TRUE(listening) << listening.error().text();
+    listener = std::move(listening->fd);
+    port = listening->port;
+    loop.watch(listener.get(), EPOLLIN, [this](uint32_t) {
+      auto socket = net::accept_tcp(listener.get(), nullptr);
+      ASSERT_TRUE(socket && *socket);
+      ends.push_back(std::make_unique<End>());
+      ends.back()->serve(loop, std::move(*socket), options);
+    });
+  }
+  ~Server() { loop.unwatch(listener.get()); }
+};
+
+struct Connecting {
+  net::EventLoop& loop;
+  Token token = Token::random();
+  std::unique_ptr<Connector> connector;
+  std::optional<Result<std::unique_ptr<Channel>>> result;
+
+  explicit Connecting(net::EventLoop& on) : loop(on) {}
+  void start(std::vector<net::Address> addresses, Duration each = seconds(5), Duration all = seconds(10)) {
+    Channel::Options options;
+    options.token = token;
+    connector = Connector::start(loop, std::move(addresses), options, each, Deadline::in(all),
+                                 [this](Result<std::unique_ptr<Channel>> outcome) {
+                                   EXPECT_FALSE(result);
+                                   result.emplace(std::move(outcome));
+                                   connector.reset();
+                                 });
+    EXPECT_FALSE(result);
+  }
+  bool finish() {
+    return run_until(loop, [&] { return result.has_value(); });
+  }
+};
+
+TEST(Connector, GivesAnOpenChannel) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server server(loop, connecting.token);
+  connecting.start({loopback(server.port)});
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_TRUE(*connecting.result) << connecting.result->error().text();
+  Channel& channel = **connecting.result.value();
+  EXPECT_TRUE(channel.is_open());
+  EXPECT_EQ(channel.peer().port(), server.port);
+  EXPECT_EQ(channel.local().host(), "127.0.0.1");
+  End client;
+  channel.resume_on(loop, client.handlers());
+  channel.send("ping");
+  ASSERT_TRUE(run_until(loop, [&] { return server.ends.size() == 1 && server.ends[0]->messages.size() == 1; }));
+  server.ends[0]->channel->send("pong");
+  ASSERT_TRUE(run_until(loop, [&] { return client.messages.size() == 1; }));
+}
+
+TEST(Connector, TriesUntilTheServerIsThere) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  uint16_t port = free_port();
+  connecting.start({loopback(port)});
+  ASSERT_TRUE(run_until(loop, [&] { return !connecting.connector->last_failure().empty(); }));
+  EXPECT_EQ(connecting.connector->last_failure(), fmt::format("127.0.0.1:{}: connection refused", port));
+  Server server(loop, connecting.token, port);
+  ASSERT_TRUE(connecting.finish());
+  EXPECT_TRUE(*connecting.result);
+}
+
+TEST(Connector, GoesOnToTheNextAddress) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server stranger(loop, Token::random());
+  Server server(loop, connecting.token);
+  auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
+  connecting.start({loopback(free_port()), loopback(silent->port), loopback(stranger.port), loopback(server.port)},
+                   milliseconds(50));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_TRUE(*connecting.result) << connecting.result->error().text();
+  EXPECT_EQ((**connecting.result)->peer().port(), server.port);
+}
+
+TEST(Connector, AWrongTokenEverywhereIsFinal) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server one(loop, Token::random());
+  Server two(loop, Token::random());
+  connecting.start({loopback(one.port), loopback(two.port)}, seconds(60), seconds(600));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_FALSE(*connecting.result);
+  EXPECT_EQ(connecting.result->error().kind, ErrorKind::kPeer);
+  EXPECT_THAT(connecting.result->error().message,
+              HasSubstr(fmt::format("wrong token: 127.0.0.1:{} belongs to another job or another user", two.port)));
+  ASSERT_TRUE(run_until(loop, [&] { return one.ends.size() == 1 && one.ends[0]->closed.size() == 1; }));
+  EXPECT_THAT(one.ends[0]->why(), HasSubstr("wrong token"));
+}
+
+TEST(Connector, AnotherVersionIsFinal) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  auto listener = net::listen_tcp({.port = 0, .loopback_only = true});
+  Fd accepted;
+  loop.watch(listener->fd.get(), EPOLLIN, [&](uint32_t) {
+    accepted = *net::accept_tcp(listener->fd.get(), nullptr);
+    std::string refusal(kServerHelloSize, '\0');
+    refusal.replace(0, 8, "\xD7muster!");
+    refusal[8] = 2;
+    refusal.replace(12, 5, "9.8.7");
+    EXPECT_EQ(::send(accepted.get(), refusal.data(), refusal.size(), 0), static_cast<ssize_t>(refusal.size()));
+  });
+  connecting.start({loopback(listener->port), loopback(free_port())}, seconds(60), seconds(600));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_FALSE(*connecting.result);
+  EXPECT_THAT(connecting.result->error().message, HasSubstr("speaks muster 9.8.7 (protocol 2), this is muster"));
+  loop.unwatch(listener->fd.get());
+}
+
+TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server stranger(loop, Token::random());
+  uint16_t closed = free_port();
+  auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
+  connecting.start({loopback(closed), loopback(stranger.port), loopback(silent->port)}, milliseconds(20),
+                   milliseconds(300));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_FALSE(*connecting.result);
+  const Error& error = connecting.result->error();
+  EXPECT_EQ(error.kind, ErrorKind::kTimeout);
+  EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connection refused", closed)));
+  EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: wrong token", stranger.port)));
+  EXPECT_THAT(error.message,
+              HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake within 0.02 s", silent->port)));
+}
+
+TEST(Connector, WithoutAddressesItFails) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  connecting.start({});
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_FALSE(*connecting.result);
+  EXPECT_THAT(connecting.result->error().message, HasSubstr("no address to try"));
+}
+
+// Destroyed at any point it tells nothing more; the sanitizers see to the rest.
+TEST(Connector, MayBeDestroyedAtAnyTime) {
+  for (int turns = 0; turns < 8; ++turns) {
+    net::EventLoop loop;
+    Connecting connecting(loop);
+    Server server(loop, connecting.token);
+    connecting.start({loopback(server.port)});
+    for (int i = 0; i < turns; ++i) loop.run_until(Deadline::at(TimePoint::min()));
+    bool had = connecting.result.has_value();
+    connecting.connector.reset();
+    for (int i = 0; i < 8; ++i) loop.run_until(Deadline::at(TimePoint::min()));
+    EXPECT_EQ(connecting.result.has_value(), had);
+  }
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
