@@ -1,0 +1,493 @@
+// How rounds and jobs end: success, failure, loss, signals; and who may not join.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "muster/rendezvous/test/membership_job.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using testing::ElementsAre;
+
+// n1 … of a job that has started its first round.
+Job started(int min, int count, int max_restarts = 0) {
+  Job job(Job::nodes(min, count));
+  job.options.max_restarts = max_restarts;
+  for (int i = 1; i <= count; ++i) job.joins("n" + std::to_string(i));
+  EXPECT_EQ(job.settle(), "open ");
+  job.pass(20);
+  return job;
+}
+
+TEST(Success, IsEveryMemberDone) {
+  Job job = started(2, 2);
+  job.ends(1, true);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "round 0 runs on 2 nodes");
+  job.ends(2, true);
+  EXPECT_EQ(job.settle(), "succeeded");
+  EXPECT_EQ(job.last.exit_code, 0);
+  EXPECT_EQ(job.last.reason, "every worker on 2 nodes has ended with 0");
+  EXPECT_EQ(job.next().kind, Kind::kWait);
+  EXPECT_EQ(job.next().reason, "the job is over");
+}
+
+TEST(Success, DoesNotNeedThoseThatWereDoneBeforeTheyWent) {
+  for (bool silent : {false, true}) {
+    Job job = started(2, 2);
+    job.ends(1, true);
+    node_gone(job.now, job.state, job.options, 1, silent, "gone");
+    EXPECT_EQ(job.settle(), "");
+    EXPECT_TRUE(job.state.ghosts.empty());
+    EXPECT_TRUE(job.state.losses.empty());
+    job.ends(2, true);
+    EXPECT_EQ(job.settle(), "succeeded");
+  }
+}
+
+// --- failures -------------------------------------------------------------------------------------------------------
+
+TEST(Failure, StopsEverybodyThenIsJudgedThenRestarts) {
+  Job job = started(2, 2, 2);
+  job.fails(2);
+  Decision decision = job.next();
+  EXPECT_EQ(decision.kind, Kind::kStopRound);
+  EXPECT_TRUE(decision.counts_as_restart);
+  EXPECT_EQ(decision.signal, SIGTERM);
+  EXPECT_EQ(decision.reason, "a worker on n2 has failed");
+  EXPECT_EQ(job.settle(), "stop ");
+  job.ends(2, false);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "waiting for the workers on n1 to end");
+  job.ends(1, false);
+  EXPECT_EQ(job.settle(), "judge open ");
+  EXPECT_EQ(job.reasons.back(), "round 1 with 2 nodes: restart 1 of 2");
+  EXPECT_EQ(job.state.restarts, 1);
+}
+
+TEST(Failure, EndsTheJobWhenNoRestartIsLeft) {
+  struct Case {
+    int max_restarts, failures;
+    bool can_restart;
+    const char* reason;
+  };
+  for (const Case& each : {
+           Case{0, 1, true, "rank 3 on n2: exit code 7; no restarts were asked for (--max-restarts)"},
+           Case{2, 3, true, "rank 3 on n2: exit code 7; all 2 restarts are used"},
+           Case{2, 1, false, "rank 3 on n2: exit code 7"},
+       }) {
+    Job job = started(1, 2, each.max_restarts);
+    job.failure.can_restart = each.can_restart;
+    std::string done;
+    for (int i = 0; i < each.failures; ++i) {
+      job.all_end();
+      done = job.settle();
+    }
+    EXPECT_EQ(done, "stop judge worker-failed");
+    EXPECT_EQ(job.last.exit_code, 7);
+    EXPECT_EQ(job.last.reason, each.reason);
+    EXPECT_EQ(job.state.restarts, each.failures - 1);
+  }
+}
+
+TEST(Failure, OfTheStoreIsOneToo) {
+  Job job(Job::nodes(1, 1));
+  job.failure.can_restart = false;
+  job.joins("n1");
+  round_opened(job.state, job.next().members);
+  EXPECT_EQ(job.next().reason, "round 0 opens on 1 node");
+  round_ended(job.state, 1, 0, false);
+  EXPECT_EQ(job.settle(), "stop judge worker-failed");
+}
+
+TEST(Failure, OfAnotherRoundOrOfNobodyIsNone) {
+  Job job = started(1, 1, 1);
+  worker_failed(job.state, 1, 7);
+  worker_failed(job.state, 99, 0);
+  round_ended(job.state, 1, 7, false);
+  round_ended(job.state, 99, 0, false);
+  EXPECT_EQ(job.settle(), "");
+}
+
+TEST(Failure, AfterAStopIsOurDoing) {
+  Job job = started(1, 2, 3);
+  job.options.max_nodes = 3;
+  job.joins("n3");
+  job.pass(1);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.fails(1);
+  job.all_end(false);
+  EXPECT_EQ(job.settle(), "open ");
+  EXPECT_EQ(job.state.restarts, 0);
+}
+
+TEST(CrashLoop, IsTheSameQuickFailureInARow) {
+  struct Case {
+    std::vector<std::pair<const char*, double>> failures;
+    const char* done;  // after the last
+  };
+  for (const Case& each : {
+           Case{{{"a", 1}, {"a", 2}, {"a", 10}}, "stop judge crash-loop"},
+           Case{{{"a", 1}, {"a", 2}}, "stop judge open "},
+           Case{{{"a", 1}, {"b", 2}, {"a", 1}}, "stop judge open "},
+           Case{{{"a", 1}, {"a", 11}, {"a", 1}}, "stop judge open "},
+           Case{{{"b", 1}, {"a", 60}, {"a", 1}, {"a", 1}, {"a", 1}}, "stop judge crash-loop"},
+       }) {
+    Job job = started(1, 2, 10);
+    std::string done;
+    for (auto [fingerprint, after] : each.failures) {
+      job.failure.fingerprint = fingerprint;
+      job.failure.after = sec(after);
+      job.all_end();
+      done = job.settle();
+    }
+    EXPECT_EQ(done, each.done);
+    if (job.last.kind != Kind::kEndJob) continue;
+    EXPECT_EQ(job.last.exit_code, 7);
+    EXPECT_EQ(job.last.reason,
+              "rank 3 on n2: exit code 7; it failed in this way within 10.0 s of its start 3 times in a row");
+  }
+}
+
+TEST(CrashLoop, CanBeOffAndIsBrokenByAnythingElse) {
+  for (bool off : {true, false}) {
+    Job job = started(1, 2, 10);
+    if (off) job.options.crash_loop = 0;
+    job.failure.after = sec(1);
+    for (int i = 0; i < 5; ++i) {
+      if (!off) {  // a node is lost in between
+        job.closes(job.state.members.back());
+        job.settle();
+        job.all_end();
+        job.joins("new" + std::to_string(i));
+        job.pass(1);
+        ASSERT_EQ(job.settle(), "open ");
+      }
+      job.all_end();
+      EXPECT_EQ(job.settle(), "stop judge open ");
+    }
+  }
+}
+
+// --- losses ---------------------------------------------------------------------------------------------------------
+
+TEST(Loss, OfASilentNodeIsNoticedWhenItsLeaseHasRunOut) {
+  Job job = started(1, 2, 1);
+  const TimePoint silent_since = job.now;
+  for (double seconds : {3.0, 7.4}) {
+    job.now += sec(seconds);
+    node_heard(job.now, job.state, 1);
+    EXPECT_EQ(job.settle(), "");
+    EXPECT_EQ(job.last.wake_at, silent_since + sec(10.5));
+  }
+  job.now = silent_since + sec(10.5);
+  Decision decision = job.next();
+  EXPECT_EQ(decision.kind, Kind::kDropNode);
+  EXPECT_EQ(decision.node, 2);
+  EXPECT_EQ(decision.reason, "n2 is lost: no word for 10.5 s");
+  EXPECT_EQ(job.settle(), "drop stop ");
+  EXPECT_EQ(job.reasons.back(), "n2 is lost: no word for 10.5 s");
+  job.ends(1, false);
+  EXPECT_EQ(job.settle(), "open ") << "safe at once: its warden has killed its workers";
+  EXPECT_EQ(job.reasons.back(), "round 1 with 1 node: n2 is lost: no word for 10.5 s");
+  EXPECT_EQ(job.state.restarts, 0);
+}
+
+TEST(Loss, ByAClosedConnectionIsSafeAfterTheMargin) {
+  Job job = started(1, 3);
+  job.closes(3);
+  EXPECT_FALSE(job.next().counts_as_restart);
+  EXPECT_EQ(job.settle(), "stop ");
+  EXPECT_EQ(job.reasons.back(), "n3 is lost: closed by 10.0.0.9:99");
+  job.all_end();
+  job.pass(0.4);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "n3 is lost: closed by 10.0.0.9:99; its workers may run for 0.1 s more");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(0.1));
+  job.pass(0.1);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Loss, OfAConnectionThatTheNodeMayNotKnowOfIsSafeAfterItsLease) {
+  Job job = started(1, 2);
+  job.now += sec(2);
+  node_heard(job.now, job.state, 1);
+  node_gone(job.now, job.state, job.options, 2, true, "no route to host");
+  job.settle();
+  job.all_end();
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(8.5));
+  job.pass(8.5);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Loss, IsTheCauseWhenPeersFail) {
+  for (bool failed_first : {true, false}) {
+    Job job = started(1, 2, 3);
+    if (failed_first) {
+      job.fails(1);
+      EXPECT_EQ(job.settle(), "stop ");
+      EXPECT_TRUE(job.state.counts_as_restart);
+      job.closes(2);
+    } else {
+      job.closes(2);
+      job.fails(1);
+      EXPECT_EQ(job.settle(), "stop ");
+    }
+    job.ends(1, false);
+    job.pass(0.5);
+    EXPECT_EQ(job.settle(), "open ");
+    EXPECT_EQ(job.state.restarts, 0);
+  }
+}
+
+TEST(Loss, OfASilentNodeBecomesTheCauseOfWhatItsPeersDiedOf) {
+  Job job = started(1, 2, 3);
+  job.fails(1);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.ends(1, false);
+  job.now += sec(10.5);
+  node_heard(job.now, job.state, 1);
+  EXPECT_EQ(job.settle(), "drop open ");
+  EXPECT_EQ(job.state.restarts, 0);
+}
+
+TEST(Loss, AfterItsWorkersWereReapedIsNone) {
+  Job job = started(1, 2, 3);
+  job.all_end();
+  job.closes(2);
+  EXPECT_EQ(job.settle(), "stop judge open ");
+  EXPECT_EQ(job.state.restarts, 1);
+}
+
+TEST(Loss, OfANodeWithoutAPartIsNone) {
+  Job job = started(2, 2);
+  NodeId spare = job.joins("n3");
+  job.closes(spare);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_TRUE(job.state.losses.empty());
+  EXPECT_TRUE(job.state.ghosts.empty());
+}
+
+TEST(Loss, WhileTheRoundOpensMakesAnother) {
+  Job job(Job::nodes(1, 2));
+  job.joins("n1");
+  job.joins("n2");
+  round_opened(job.state, job.next().members);
+  job.closes(2);
+  EXPECT_EQ(job.state.round_state, RoundState::kStopping) << "a store that opens now starts nothing";
+  EXPECT_EQ(job.settle(), "open ") << "nobody had workers";
+  EXPECT_EQ(job.state.round, 1);
+  EXPECT_EQ(job.reasons.back(), "round 1 with 1 node: n2 is lost: closed by 10.0.0.9:99");
+}
+
+TEST(Loss, BelowMinNodesWaitsForAReplacement) {
+  Job job = started(2, 2);
+  job.closes(2);
+  job.settle();
+  job.all_end();
+  job.pass(1);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 599 s left");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(10.5)) << "n1 may be lost before";
+  job.pass(1);
+  job.joins("n9");
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Loss, BelowMinNodesEndsTheJobAtTheTimeout) {
+  Job job = started(2, 2);
+  job.closes(2);
+  job.settle();
+  job.all_end();
+  job.pass(600);
+  EXPECT_EQ(job.settle(), "node-lost");
+  EXPECT_EQ(job.last.exit_code, 125);
+  EXPECT_EQ(job.last.reason, "1 of 2 nodes after 600 s; n2 is lost: closed by 10.0.0.9:99");
+}
+
+TEST(Loss, BelowMinNodesHasALastCallAgain) {
+  Job job = started(2, 3);
+  job.closes(2);
+  job.closes(3);
+  job.settle();
+  job.all_end();
+  job.pass(1);
+  job.joins("n8");
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "2 of 3 nodes; waiting for last call, 3.0 s left");
+  job.pass(3);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Loss, OfAKnownHostIsNotWaitedForWhileThereAreEnough) {
+  Job job(Job::nodes(1, 2));
+  job.options.expected = 2;
+  job.joins("n0", 0);
+  job.joins("n1", 1);
+  ASSERT_EQ(job.settle(), "open ");
+  job.closes(2);
+  job.settle();
+  job.all_end();
+  job.pass(0.5);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Loss, OfAKnownHostWithoutHopeEndsTheJobAtOnce) {
+  Job job(Job::nodes(2, 2));
+  job.options.expected = 2;
+  job.joins("n0", 0);
+  job.joins("n1", 1);
+  ASSERT_EQ(job.settle(), "open ");
+  job.closes(2);
+  host_hopeless(job.state, 1, "ssh: no route to host");
+  job.settle();
+  job.all_end();
+  job.pass(0.5);
+  EXPECT_EQ(job.settle(), "node-lost");
+  EXPECT_EQ(job.last.exit_code, 125);
+  EXPECT_EQ(job.last.reason,
+            "1 of 2 nodes and no other can come; n1 is lost: closed by 10.0.0.9:99; host 1: ssh: no route to host");
+}
+
+TEST(Loss, TheWaitBeginsWhenTheNodeIsMissed) {
+  Job job = started(2, 2, 1);
+  job.ends(1, true);
+  job.closes(1);  // done: not missed yet
+  job.pass(700);
+  job.ends(2, false);
+  EXPECT_EQ(job.settle(), "stop judge ");
+  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 600 s left");
+}
+
+// --- pauses ---------------------------------------------------------------------------------------------------------
+
+TEST(Pause, OfTheCoordinatorGivesEverybodyAWholeLease) {
+  Job job = started(1, 3);
+  job.closes(3);
+  job.now += sec(30);
+  paused(job.now, job.state);
+  EXPECT_EQ(job.settle(), "stop ");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(10.5));
+  job.all_end();
+  EXPECT_EQ(job.settle(), "") << "what was about to end may have stood still as well";
+  EXPECT_EQ(job.last.wake_at, job.now + sec(0.5));
+}
+
+// --- signals --------------------------------------------------------------------------------------------------------
+
+TEST(Signal, BeforeAnyRoundEndsTheJobAtOnce) {
+  Job job(Job::nodes(2, 2));
+  job.joins("n1");
+  stop_requested(job.state, SIGINT);
+  EXPECT_EQ(job.settle(), "signalled");
+  EXPECT_EQ(job.last.exit_code, 130);
+  EXPECT_EQ(job.last.reason, "stopped by SIGINT");
+}
+
+TEST(Signal, StopsTheRoundFirst) {
+  Job job = started(1, 2, 3);
+  stop_requested(job.state, SIGINT);
+  stop_requested(job.state, SIGTERM);
+  EXPECT_EQ(job.next().signal, SIGINT);
+  EXPECT_FALSE(job.next().counts_as_restart);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.fails(1);
+  job.ends(1, false);
+  EXPECT_EQ(job.settle(), "");
+  job.closes(2);
+  EXPECT_EQ(job.settle(), "") << "its workers may still run";
+  job.pass(0.5);
+  EXPECT_EQ(job.settle(), "signalled");
+  EXPECT_EQ(job.last.exit_code, 130);
+}
+
+TEST(Signal, ComesTooLateWhenAllAreDone) {
+  Job job = started(1, 1);
+  job.all_end(true);
+  stop_requested(job.state, SIGTERM);
+  EXPECT_EQ(job.settle(), "succeeded");
+}
+
+TEST(Signal, AfterAFailureCountsIfARestartWasLeft) {
+  for (int max_restarts : {0, 1}) {
+    Job job = started(1, 2, max_restarts);
+    job.fails(1);
+    stop_requested(job.state, SIGTERM);
+    EXPECT_EQ(job.settle(), "stop ");
+    job.all_end();
+    EXPECT_EQ(job.settle(), max_restarts == 0 ? "judge worker-failed" : "judge signalled");
+    EXPECT_EQ(job.last.exit_code, max_restarts == 0 ? 7 : 143);
+  }
+}
+
+TEST(Signal, ThatComesFirstMakesTheFailureItsDoing) {
+  Job job = started(1, 1);
+  stop_requested(job.state, SIGTERM);
+  job.fails(1);
+  job.ends(1, false);
+  EXPECT_EQ(job.settle(), "stop signalled");
+}
+
+// --- who may not join -----------------------------------------------------------------------------------------------
+
+TEST(Refusal, SaysWhy) {
+  struct Case {
+    const char* host;
+    int rank;
+    int min, max;
+    const char* reason;  // empty: welcome
+  };
+  for (const Case& each : {
+           Case{"n2", 1, 0, 0, "node rank 1 is taken by n1; n2 claims it too"},
+           Case{"n2", 2, 0, 0, ""},
+           Case{"n2", 2, 3, 3, ""},
+           Case{"n2", 3, 0, 0, "n2 claims node rank 3; this job has the ranks 0 to 2"},
+           Case{"n2", -1, 0, 0, "n2 names no node rank; every node of this job needs --node-rank"},
+           Case{"n2", 2, 2, 4, "n2 was started with --nnodes 2:4, this job has --nnodes 3"},
+       }) {
+    Job job(Job::nodes(3, 3));
+    job.options.fixed_ranks = true;
+    job.joins("n1", {}, 1);
+    Join join;
+    join.host = each.host;
+    if (each.rank >= 0) join.rank = each.rank;
+    join.min_nodes = each.min;
+    join.max_nodes = each.max;
+    EXPECT_EQ(refusal(job.now, job.state, job.options, join).value_or(""), each.reason);
+  }
+}
+
+TEST(Refusal, OfAJobThatEnds) {
+  Job job = started(1, 1);
+  Join join;
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), std::nullopt);
+  stop_requested(job.state, SIGTERM);
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), "the job has been asked to end");
+  job.all_end(true);
+  job.settle();
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), "the job is over (succeeded)");
+}
+
+TEST(Refusal, OfAHostThatIsLostTooOften) {
+  Job job = started(1, 2);
+  Join join;
+  join.host = "n2";
+  job.closes(2);
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), std::nullopt);
+  job.settle();
+  job.all_end();
+  job.pass(0.5);
+  NodeId again = job.joins("n2");
+  ASSERT_EQ(job.settle(), "open ");
+  job.closes(again);
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), "n2 was lost 2 times within 600 s and is not taken again");
+  job.pass(600);
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
