@@ -75,7 +75,7 @@ def wait_gone(marker, timeout):
         left = carriers(marker)
         remaining = deadline - time.monotonic()
         if not left or remaining <= 0:
-            return {pid: _command_line(pid) for pid in left}
+            return {pid: command_line(pid) for pid in left}
         try:
             fd = os.pidfd_open(left[0])
         except OSError:
@@ -84,7 +84,7 @@ def wait_gone(marker, timeout):
         os.close(fd)
 
 
-def _command_line(pid):
+def command_line(pid):
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as f:
             return f.read().replace(b"\0", b" ").decode(errors="replace").strip()

@@ -5,7 +5,6 @@ A client command of Slurm may wait for ever (srun to a node that is unavailable)
 
 import argparse
 import os
-import signal
 import socket
 import sys
 import time
@@ -116,11 +115,11 @@ def do_boot(a):
 
 
 def do_freeze(a):
-    node.signal_all(load().node(a.node), signal.SIGSTOP)
+    node.freeze(load().node(a.node))
 
 
 def do_thaw(a):
-    node.signal_all(load().node(a.node), signal.SIGCONT)
+    node.thaw(load().node(a.node))
 
 
 def do_cut(a):
@@ -148,6 +147,10 @@ def do_loss(a):
 def do_delay(a):
     lab = load()
     network.set_delay(lab, lab.node(a.node), a.milliseconds)
+
+
+def do_firewall(a):
+    network.firewall(load().node(a.node), a.ports)
 
 
 def do_rate(a):
@@ -225,6 +228,7 @@ def parser():
     add("loss", do_loss, "random loss, both ways, in percent", "node").add_argument("percent", type=float)
     hold = add("delay", do_delay, "hold every packet on its way into the node's eth0", "node")
     hold.add_argument("milliseconds", type=float)
+    add("firewall", do_firewall, 'new TCP connections reach these ports only ("22, 30000-30100"; "": all)', "node", "ports")
     add("rate", do_rate, 'limit of what the node sends on eth0 ("10mbit"; 0: none)', "node", "rate")
     add("disk", do_disk, 'a file system of its own on a directory of the node, of SIZE ("64k")', "node", "directory", "size")
     add("capture", do_capture, "write what goes over the switch to a pcap file, until SIGINT or SIGTERM", "file")
@@ -238,6 +242,6 @@ def main(arguments):
     a = parser().parse_args(arguments)
     try:
         return a.function(a) or 0
-    except LabError as e:
+    except (LabError, OSError) as e:
         sys.stderr.write(f"cluster: {e}\n")
         return 255

@@ -75,6 +75,20 @@ def start_time(pid):
         return None
 
 
+def processes_of(pid):
+    """{pid: state} of all that share a PID namespace with `pid`, as seen from here."""
+    namespace = os.readlink(f"/proc/{pid}/ns/pid")
+    found = {}
+    for entry in os.listdir("/proc"):
+        try:
+            if entry.isdigit() and os.readlink(f"/proc/{entry}/ns/pid") == namespace:
+                with open(f"/proc/{entry}/stat") as f:
+                    found[int(entry)] = f.read().rpartition(")")[2].split()[0]
+        except OSError:
+            pass  # gone meanwhile
+    return found
+
+
 def wait_until(what, is_so, seconds):
     """Asks every few milliseconds; for what the kernel sends no event about."""
     deadline = time.monotonic() + seconds

@@ -102,6 +102,13 @@ def loss(node, percent):
     _replace_table(node, "loss", chains if percent else "")
 
 
+def firewall(node, ports):
+    """New TCP connections from outside reach these ports only, in nft's words; an empty text lets all pass."""
+    rule = f'iifname != "lo" tcp flags & (syn | ack) == syn tcp dport != {{ {ports} }} drop'
+    chain = f"table inet firewall {{\n chain in {{ type filter hook input priority 2; {rule}; }}\n}}\n"
+    _replace_table(node, "firewall", chain if ports else "")
+
+
 def rate(node, limit):
     """Of what the node sends on eth0, as tc writes it ("10mbit"); "0" is no limit."""
     qdisc = ["tc", "qdisc"], ["dev", "eth0", "root"]

@@ -20,6 +20,7 @@ from .kernel import (
     hold,
     inside,
     mount,
+    processes_of,
     set_host_name,
     spawn,
     wait_gone,
@@ -192,6 +193,20 @@ def signal_all(node, number):
 
     if inside(node.pid, send, ("pid",)):
         raise LabError(f"could not signal {node.name}")
+
+
+def freeze(node):
+    """Returns when everything stands still; D: a parent in vfork(), whose child is stopped."""
+    signal_all(node, signal.SIGSTOP)
+
+    def still():
+        return all(state in "TtDZX" for pid, state in processes_of(node.pid).items() if pid != node.pid)
+
+    wait_until(f"{node.name} to stand still", still, START_S)
+
+
+def thaw(node):
+    signal_all(node, signal.SIGCONT)
 
 
 def small_disk(node, directory, size):

@@ -12,10 +12,10 @@ import tempfile
 import threading
 import time
 
-from harness import ROOT, clean_env, debian_python_dir
+from harness import ROOT, clean_env, command_line, debian_python_dir
 from lab import capture, lifecycle, network
 from lab import node as lab_node
-from lab.kernel import LabError
+from lab.kernel import LabError, processes_of
 from lab.state import Lab, Options
 
 CLUSTER = ROOT / "test/lab/cluster"
@@ -219,20 +219,35 @@ class Cluster:
         its = self.lab.node(name)
         if not its.up:
             return {}
-        namespace = os.readlink(f"/proc/{its.pid}/ns/pid")
         own = {its.pid, *(p.pid for p in its.daemons.values())}
         found = {}
-        for entry in os.listdir("/proc"):
-            try:
-                if not entry.isdigit() or int(entry) in own or os.readlink(f"/proc/{entry}/ns/pid") != namespace:
-                    continue
-                state = pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0]
-                words = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue  # gone meanwhile
-            if state != "Z":
-                found[int(entry)] = words.strip()
+        for pid, state in processes_of(its.pid).items():
+            if pid not in own and state != "Z":
+                found[pid] = command_line(pid)
         return found
+
+    def wait_no_process(self, name, pattern, within=SOON_S):
+        """Until nothing in the node has a command line that matches."""
+        runs = lambda: [words for words in self.processes(name).values() if re.search(pattern, words)]  # noqa: E731
+        wait_for(lambda: f"the end of {runs()} on {name}", lambda: not runs(), within)
+
+    def warden_and_agent(self, name):
+        """Pids of the two processes of muster on a node that has one job; the agent is the warden's child."""
+        parents = {}
+        for pid in self.processes(name):
+            try:
+                fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                if pathlib.Path(f"/proc/{pid}/comm").read_text().startswith("muster"):
+                    parents[pid] = int(fields[1])
+            except OSError:
+                pass  # gone meanwhile
+        pairs = [(parent, pid) for pid, parent in parents.items() if parent in parents]
+        assert len(pairs) == 1, f"processes of muster and their parents on {name}: {parents}"
+        return pairs[0]
+
+    def wait_joined(self, head, name, within=SOON_S):
+        """Until the coordinator counts that node as there."""
+        head.expect(rf"{name} has joined", within)
 
     def root(self, name):
         """The node's file system, as seen from here."""
@@ -278,11 +293,11 @@ class Cluster:
 
     def freeze(self, *names):
         for name in names:
-            lab_node.signal_all(self.lab.node(name), signal.SIGSTOP)
+            lab_node.freeze(self.lab.node(name))
 
     def thaw(self, *names):
         for name in names:
-            lab_node.signal_all(self.lab.node(name), signal.SIGCONT)
+            lab_node.thaw(self.lab.node(name))
 
     def power_off(self, name, quietly=True):
         lab_node.power_off(self.lab, self.lab.node(name), quietly)
@@ -303,6 +318,10 @@ class Cluster:
         for pid in doomed:
             _kill(pid, signal.SIGKILL)
         return doomed
+
+    def firewall(self, name, ports):
+        """New TCP connections from outside reach these ports only ("22, 30000-30100")."""
+        network.firewall(self.lab.node(name), ports)
 
     # --- the wire ---------------------------------------------------------------------------------------------------
 
@@ -392,6 +411,19 @@ class Beats:
             return lives if {life.rank for life in lives} == set(range(world)) else None
 
         return wait_for(lambda: f"round {number} with {world} ranks; there are {self.lives()}", all_there, within)
+
+    def wait_rounds_with(self, world, after=-1, within=SOON_S):
+        """Until a round later than `after` runs with that many ranks; returns its lives."""
+
+        def complete():
+            numbers = {life.round for life in self.lives() if life.world == world and life.round > after}
+            for number in sorted(numbers, reverse=True):
+                lives = self.round(number)
+                if {life.rank for life in lives} == set(range(world)):
+                    return lives
+            return None
+
+        return wait_for(lambda: f"a round with {world} ranks; there are {self.lives()}", complete, within)
 
     def wait_beat(self, of_round, rank, after, within=SOON_S):
         """Until that rank has beaten at a time later than `after` (time.monotonic())."""

@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from harness import stat_of
+
 from .harness import Beats, wait_for
 
 ECHO = """
@@ -116,6 +118,16 @@ def test_cut_partition_and_loss(lab):
     assert ping(cluster, "ctl", n2, count=20, patience=30).end() == 0
 
 
+def test_a_firewall(lab):
+    cluster = lab(1)
+    echo(cluster, "n1")
+    cluster.firewall("n1", "22, 7000-7001")
+    assert not reaches(cluster, "ctl", cluster.address("n1"))
+    assert cluster.exec("ctl", ["ssh", "n1", "true"]).end() == 0
+    cluster.firewall("n1", "7000-7777")
+    assert reaches(cluster, "ctl", cluster.address("n1"))
+
+
 def test_power_off_is_silent_and_a_node_comes_back(lab):
     cluster = lab(2)
     echo(cluster, "n2")
@@ -134,15 +146,10 @@ def test_freeze_and_thaw(lab):
     loop = cluster.exec("n1", python("import time\nwhile True: print(time.monotonic(), flush=True); time.sleep(0.01)"))
     loop.expect("\n")
     cluster.freeze("n1")
-    assert [state(pid) for pid in cluster.processes("n1")] == ["T"]
+    assert [stat_of(pid)[0] for pid in cluster.processes("n1")] == ["T"]
     thawed = time.monotonic()
     cluster.thaw("n1")
     wait_for("the loop to go on", lambda: float(loop.out.rpartition("\n")[0].split()[-1]) > thawed)
-
-
-def state(pid):
-    with open(f"/proc/{pid}/stat") as f:
-        return f.read().rpartition(")")[2].split()[0]
 
 
 def test_a_small_disk_is_full_on_one_node_only(lab):
