@@ -89,7 +89,7 @@ Link::~Link() {
   process::try_reap(child_);
 }
 
-void Link::write(std::string bytes) {
+void Link::write(std::string_view bytes) {
   if (closed_ || !input_) return;
   unsent_ += bytes;
   send_some();

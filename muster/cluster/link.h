@@ -34,7 +34,7 @@ class Link : public std::enable_shared_from_this<Link> {
   Link& operator=(const Link&) = delete;
 
   // Sent as fast as the child reads. Its stdin stays open until the link is closed.
-  void write(std::string bytes);
+  void write(std::string_view bytes);
 
   // The end of its stdin tells an agent that we are gone.
   void close_input();

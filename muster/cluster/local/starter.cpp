@@ -63,7 +63,7 @@ void LocalStarter::start(int position, const Host& /*host*/, std::string descrip
                           .said = [this, position](std::string_view line) { said(position, line); },
                           .ended = [this, position](const auto& status) { ended(position, status); }});
   if (!link) return failed_later(position, std::move(link).error());
-  (*link)->write(std::move(description));
+  (*link)->write(description);
   agents_[position] = {*std::move(link), {}, false};
   if (handlers_.progress) handlers_.progress(position, "starting");
 }

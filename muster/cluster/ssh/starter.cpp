@@ -103,7 +103,7 @@ class SshStarter final : public Starter {
   void timed_out(Node& node, Duration limit);
   void answered(Node& node);
   void close_link(Node& node);
-  void fail(Node& node, Error error, bool may_try_again);
+  void fail(Node& node, const Error& error, bool may_try_again);
   void fail_later(int position, Error error);
   void progress(const Node& node, const std::string& what) {
     if (handlers_.progress) handlers_.progress(node.position, what);
@@ -279,7 +279,7 @@ void SshStarter::agent_ended(Node& node, const process::ExitStatus& status) {
     error.message = "ssh: " + (node.errors.empty() ? "connection lost" : explain_failure(kSshFailed, node.errors).text);
   if (!lost && !node.joined && !node.output.empty()) error.message += fmt::format(" ({})", node.output);
   // One that ended by itself before it joined has said why, and would again.
-  fail(node, std::move(error), lost || node.joined);
+  fail(node, error, lost || node.joined);
 }
 
 void SshStarter::step_failed(Node& node, const std::string& why) {
@@ -307,11 +307,11 @@ void SshStarter::timed_out(Node& node, Duration limit) {
   fail(node, {ErrorKind::kTimeout, fmt::format("ssh: no answer within {} s", seconds), {}}, true);
 }
 
-void SshStarter::fail(Node& node, Error error, bool may_try_again) {
+void SshStarter::fail(Node& node, const Error& error, bool may_try_again) {
   int position = node.position;
   loop_.cancel(node.timer);
   close_link(node);
-  nodes_.erase(position);
+  auto kept = nodes_.extract(position);  // the error may be its own
   run_waiting();
   if (handlers_.failed) handlers_.failed(position, error, may_try_again);  // may be the end of us
 }

@@ -26,7 +26,7 @@ Description example() {
 }
 
 TEST(Description, ComesBackAsItWas) {
-  for (Description given : {Description{}, example()}) {
+  for (const Description& given : {Description{}, example()}) {
     std::string bytes = encode(given);
     auto size = description_size(std::string_view(bytes).substr(0, kDescriptionHead));
     ASSERT_TRUE(size.ok());

@@ -8,8 +8,8 @@
 
 namespace muster::cluster {
 
-void PrintTo(const Host& host, std::ostream* out) {
-  *out << host.name << (host.workers ? fmt::format(":{}", *host.workers) : "");
+std::ostream& operator<<(std::ostream& out, const Host& host) {
+  return out << host.name << (host.workers ? fmt::format(":{}", *host.workers) : "");
 }
 
 namespace {

@@ -21,11 +21,11 @@ using ::testing::HasSubstr;
 
 class RealSsh : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { sshd_ = std::make_unique<test::Sshd>(); }
-  static void TearDownTestSuite() { sshd_.reset(); }
+  static void SetUpTestSuite() { sshd = std::make_unique<test::Sshd>(); }
+  static void TearDownTestSuite() { sshd.reset(); }
 
   RealSsh() {
-    options_.options = sshd_->options();
+    options_.options = sshd->options();
     options_.program = dir_ / "muster";
     options_.binary = dir_.script("binary", agent_script());
   }
@@ -50,14 +50,14 @@ class RealSsh : public ::testing::Test {
     return told_.lines.empty() ? "" : told_.lines.back().substr(9);
   }
 
-  static std::unique_ptr<test::Sshd> sshd_;
+  static std::unique_ptr<test::Sshd> sshd;
   test::TempDir dir_;
   net::EventLoop loop_;
   test::Told told_;
   Options options_;
   std::unique_ptr<Starter> starter_;
 };
-std::unique_ptr<test::Sshd> RealSsh::sshd_;
+std::unique_ptr<test::Sshd> RealSsh::sshd;
 
 TEST_F(RealSsh, AnAgentIsStartedAndSeesOurEnd) {
   dir_.script("muster", agent_script());
@@ -81,7 +81,7 @@ TEST_F(RealSsh, TheProgramIsSentAndCached) {
   ASSERT_TRUE(until("0 said ready"));
   EXPECT_TRUE(told_.has("0 progress sending the program (3.0 MB)"));
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(sshd_->home() + "/.cache/muster")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(sshd->home() + "/.cache/muster")) {
     if (entry.is_regular_file()) files.push_back(contents(entry.path()));
   }
   ASSERT_EQ(files.size(), 1U);
@@ -91,7 +91,7 @@ TEST_F(RealSsh, TheProgramIsSentAndCached) {
   start("127.0.0.1", 2);
   ASSERT_TRUE(until("2 said ready"));
   EXPECT_FALSE(told_.has("2 progress sending"));
-  std::filesystem::remove_all(sshd_->home() + "/.cache");
+  std::filesystem::remove_all(sshd->home() + "/.cache");
 }
 
 TEST_F(RealSsh, ALargeDescriptionArrivesWhole) {
@@ -124,7 +124,7 @@ TEST_F(RealSsh, AConnectionThatIsCut) {
 
 TEST_F(RealSsh, NotLetIn) {
   for (std::string& option : options_.options) {
-    if (option.starts_with("IdentityFile=")) option = "IdentityFile=" + sshd_->dir() / "stranger_key";
+    if (option.starts_with("IdentityFile=")) option = "IdentityFile=" + sshd->dir() / "stranger_key";
   }
   make();
   start();
@@ -132,8 +132,8 @@ TEST_F(RealSsh, NotLetIn) {
 }
 
 TEST_F(RealSsh, AHostKeyThatChanged) {
-  std::string key = contents(sshd_->dir() / "stranger_key.pub");
-  std::ofstream(dir_ / "known_hosts") << "[127.0.0.1]:" << sshd_->port() << " " << key;
+  std::string key = contents(sshd->dir() / "stranger_key.pub");
+  std::ofstream(dir_ / "known_hosts") << "[127.0.0.1]:" << sshd->port() << " " << key;
   options_.options.insert(options_.options.begin(), "UserKnownHostsFile=" + dir_ / "known_hosts");
   make();
   start();

@@ -70,53 +70,49 @@ TEST(SshSteps, EveryWayEnds) {
 }
 
 struct Case {
-  int code;
   const char* text;
   const char* meaning;
+  int code;
   bool again;
 };
 
 // Texts of OpenSSH 9.2p1.
 TEST(SshFailure, WhatItMeans) {
   const Case cases[] = {
-      {255, "ssh: connect to host n1 port 22: Connection refused", "connection refused", true},
-      {255, "ssh: connect to host 10.1.2.3 port 22: No route to host", "no route to the host", true},
-      {255, "ssh: connect to host fd00::1 port 22: Network is unreachable", "the network is unreachable", true},
-      {255, "ssh: connect to host 10.1.2.3 port 22: Connection timed out", "connection timed out", true},
-      {255, "Connection timed out during banner exchange\nConnection to 10.255.255.1 port 22 timed out",
-       "connection timed out", true},
-      {255, "ssh: Could not resolve hostname n17: Name or service not known", "no such host", false},
-      {255, "ssh: Could not resolve hostname n17: Temporary failure in name resolution",
-       "the name cannot be looked up just now", true},
-      {255,
-       "No ED25519 host key is known for n1 and you have requested strict checking.\nHost key verification failed.",
-       "host key verification failed", false},
-      {255,
-       "@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@\n"
+      {"ssh: connect to host n1 port 22: Connection refused", "connection refused", 255, true},
+      {"ssh: connect to host 10.1.2.3 port 22: No route to host", "no route to the host", 255, true},
+      {"ssh: connect to host fd00::1 port 22: Network is unreachable", "the network is unreachable", 255, true},
+      {"ssh: connect to host 10.1.2.3 port 22: Connection timed out", "connection timed out", 255, true},
+      {"Connection timed out during banner exchange\nConnection to 10.255.255.1 port 22 timed out",
+       "connection timed out", 255, true},
+      {"ssh: Could not resolve hostname n17: Name or service not known", "no such host", 255, false},
+      {"ssh: Could not resolve hostname n17: Temporary failure in name resolution",
+       "the name cannot be looked up just now", 255, true},
+      {"No ED25519 host key is known for n1 and you have requested strict checking.\nHost key verification failed.",
+       "host key verification failed", 255, false},
+      {"@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@\n"
        "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nHost key verification failed.",
-       "the host key has changed", false},
-      {255,
-       "Warning: Permanently added 'n1' (ED25519) to the list of known hosts.\nme@n1: Permission denied (publickey).",
-       "permission denied (publickey)", false},
-      {255, "me@n1: Permission denied (publickey,gssapi-with-mic,password).",
-       "permission denied (publickey,gssapi-with-mic,password)", false},
-      {255, "Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.1",
-       "too many authentication failures", false},
-      {255, "kex_exchange_identification: Connection closed by remote host\nConnection closed by 127.0.0.1 port 42629",
-       "connection closed by the other side", true},
-      {255, "kex_exchange_identification: read: Connection reset by peer\nConnection reset by 127.0.0.1 port 43423",
-       "connection reset", true},
-      {255,
-       "Access denied by pam_slurm_adopt: you have no active jobs on this node\nConnection closed by 10.0.0.1 port 22",
-       "you have no job on this node (pam_slurm_adopt)", false},
-      {255, "command-line: line 0: Bad configuration option: foo",
-       "command-line: line 0: Bad configuration option: foo", false},
-      {255, "Timeout, server n1 not responding.", "connection lost (the host no longer answers)", true},
-      {255, "client_loop: send disconnect: Broken pipe", "connection lost", true},
-      {255, "Connection to n1 closed by remote host.", "connection closed by the other side", true},
-      {255, "first\nsomething new\n\n", "something new", true},
-      {255, "", "exit code 255", true},
-      {137, " \n", "exit code 137", true},
+       "the host key has changed", 255, false},
+      {"Warning: Permanently added 'n1' (ED25519) to the list of known hosts.\nme@n1: Permission denied (publickey).",
+       "permission denied (publickey)", 255, false},
+      {"me@n1: Permission denied (publickey,gssapi-with-mic,password).",
+       "permission denied (publickey,gssapi-with-mic,password)", 255, false},
+      {"Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.1",
+       "too many authentication failures", 255, false},
+      {"kex_exchange_identification: Connection closed by remote host\nConnection closed by 127.0.0.1 port 42629",
+       "connection closed by the other side", 255, true},
+      {"kex_exchange_identification: read: Connection reset by peer\nConnection reset by 127.0.0.1 port 43423",
+       "connection reset", 255, true},
+      {"Access denied by pam_slurm_adopt: you have no active jobs on this node\nConnection closed by 10.0.0.1 port 22",
+       "you have no job on this node (pam_slurm_adopt)", 255, false},
+      {"command-line: line 0: Bad configuration option: foo", "command-line: line 0: Bad configuration option: foo",
+       255, false},
+      {"Timeout, server n1 not responding.", "connection lost (the host no longer answers)", 255, true},
+      {"client_loop: send disconnect: Broken pipe", "connection lost", 255, true},
+      {"Connection to n1 closed by remote host.", "connection closed by the other side", 255, true},
+      {"first\nsomething new\n\n", "something new", 255, true},
+      {"", "exit code 255", 255, true},
+      {" \n", "exit code 137", 137, true},
   };
   for (const Case& c : cases) {
     Failure failure = explain_failure(c.code, c.text);
