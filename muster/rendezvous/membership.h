@@ -97,7 +97,7 @@ struct State {
   std::set<NodeId> finished;    // members that had reported their end with 0 and are gone since
   std::string stop_reason;
   bool counts_as_restart = false;        // the stop was caused by a worker's failure, and no node was lost
-  std::optional<std::string> failed_on;  // the host of the first worker that failed before anybody was told to stop
+  std::optional<std::string> failed_on;  // the host of the first worker that failed
   int restarts = 0;
   std::vector<Failure> failures;   // in a row: every round since the first of them failed, each the same way
   std::optional<Failure> failure;  // of the last round, once judged; cleared when the next one opens

@@ -151,9 +151,8 @@ void round_stopping(TimePoint now, State& state, const std::string& reason, bool
 }
 
 void worker_failed(State& state, NodeId node, int round) {
-  bool goes_on = state.round_state == RoundState::kOpening || state.round_state == RoundState::kRunning;
   auto found = state.nodes.find(node);
-  if (round != state.round || !goes_on || found == state.nodes.end() || state.failed_on || state.stop_signal) return;
+  if (round != state.round || found == state.nodes.end() || state.failed_on || state.stop_signal) return;
   if (is_member(state, found->second)) state.failed_on = found->second.join.host;
 }
 

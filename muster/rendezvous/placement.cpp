@@ -7,12 +7,12 @@
 namespace muster::rendezvous {
 namespace {
 
-// Members of the last round first, in their order; then as people gave them; then as they came.
-auto precedence(const State& state, const Node& node) {
+// Who has been in a round first, in its order; then as people gave them; then as they came. So a member is in every
+// round while it is connected, and no two nodes were given the same rank.
+auto precedence(const Node& node) {
   constexpr int kLast = std::numeric_limits<int>::max();
-  bool stays = state.round >= 0 && node.last_round == state.round;
-  return std::tuple(stays ? node.group_rank.value_or(kLast) : kLast, node.join.rank.value_or(kLast),
-                    node.join.position.value_or(kLast), node.id);
+  return std::tuple(node.group_rank.value_or(kLast), node.join.rank.value_or(kLast), node.join.position.value_or(kLast),
+                    node.id);
 }
 
 std::vector<NodeId> keep_ranks(const std::vector<const Node*>& chosen) {
@@ -20,7 +20,7 @@ std::vector<NodeId> keep_ranks(const std::vector<const Node*>& chosen) {
   std::vector<const Node*> others;
   for (const Node* node : chosen) {
     auto rank = static_cast<size_t>(node->group_rank.value_or(-1));
-    if (rank < by_rank.size() && by_rank[rank] == 0)
+    if (rank < by_rank.size())
       by_rank[rank] = node->id;
     else
       others.push_back(node);
@@ -49,7 +49,7 @@ std::vector<NodeId> choose_members(const State& state, const MembershipOptions& 
   std::vector<const Node*> nodes;
   nodes.reserve(state.nodes.size());
   for (const auto& [id, node] : state.nodes) nodes.push_back(&node);
-  std::ranges::sort(nodes, [&](const Node* a, const Node* b) { return precedence(state, *a) < precedence(state, *b); });
+  std::ranges::sort(nodes, {}, [](const Node* node) { return precedence(*node); });
   nodes.resize(std::min(nodes.size(), most_nodes(state, options)));
   if (!options.fixed_ranks) return keep_ranks(nodes);
   std::ranges::sort(nodes, {}, [](const Node* node) { return node->join.rank; });

@@ -1,6 +1,5 @@
 // How rounds and jobs end: success, failure, loss, signals; and who may not join.
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -9,8 +8,6 @@
 
 namespace muster::rendezvous {
 namespace {
-
-using testing::ElementsAre;
 
 // n1 … of a job that has started its first round.
 Job started(int min, int count, int max_restarts = 0) {
@@ -110,6 +107,8 @@ TEST(Failure, OfAnotherRoundOrOfNobodyIsNone) {
   round_ended(job.state, 1, 7, false);
   round_ended(job.state, 99, 0, false);
   EXPECT_EQ(job.settle(), "");
+  job.all_end(true);
+  EXPECT_EQ(job.settle(), "succeeded");
 }
 
 TEST(Failure, AfterAStopIsOurDoing) {
@@ -209,6 +208,7 @@ TEST(Loss, ByAClosedConnectionIsSafeAfterTheMargin) {
   EXPECT_EQ(job.last.wake_at, job.now + sec(0.1));
   job.pass(0.1);
   EXPECT_EQ(job.settle(), "open ");
+  EXPECT_TRUE(job.state.ghosts.empty());
 }
 
 TEST(Loss, OfAConnectionThatTheNodeMayNotKnowOfIsSafeAfterItsLease) {
@@ -361,6 +361,19 @@ TEST(Loss, TheWaitBeginsWhenTheNodeIsMissed) {
   job.ends(2, false);
   EXPECT_EQ(job.settle(), "stop judge ");
   EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 600 s left");
+}
+
+TEST(Loss, WhileTheRoundIsStoppedBeginsTheWait) {
+  Job job = started(2, 2, 1);
+  job.pass(700);
+  job.fails(1);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.ends(1, false);
+  job.pass(5);
+  job.closes(2);
+  job.pass(1);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 599 s left");
 }
 
 // --- pauses ---------------------------------------------------------------------------------------------------------

@@ -268,21 +268,6 @@ TEST(Placement, NodesKeepTheirRanksAndOthersFillHoles) {
   }
 }
 
-TEST(Placement, AFormerMemberDoesNotTakeTheRankOfAPresentOne) {
-  Job job(Job::nodes(1, 2));
-  job.joins("n1");
-  job.joins("n2");
-  job.settle();
-  job.closes(1);
-  job.settle();
-  job.all_end();
-  job.pass(0.5);
-  job.settle();
-  ASSERT_THAT(job.state.members, ElementsAre(2));
-  job.joins("n3");
-  EXPECT_THAT(choose_members(job.state, job.options), ElementsAre(2, 3));
-}
-
 TEST(Placement, RanksAndRolesAreCountedUp) {
   Job job(Job::nodes(3, 3));
   for (auto [workers, role] : {std::pair(2, "a"), std::pair(3, "b"), std::pair(4, "a")}) {
@@ -295,6 +280,7 @@ TEST(Placement, RanksAndRolesAreCountedUp) {
   auto starts = place(job.state, {3, 1, 2}, 5, 2);
   ASSERT_EQ(starts.size(), 3);
   std::vector<std::vector<int>> got;
+  got.reserve(starts.size());
   for (const StartRound& s : starts)
     got.push_back({s.group_rank, s.group_world_size, s.first_rank, s.world_size, s.first_role_rank, s.role_world_size,
                    s.round, s.restarts});

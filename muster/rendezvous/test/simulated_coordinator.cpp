@@ -128,6 +128,8 @@ void World::apply(const Decision& decision) {
   Life& life = *by_id_.at(decision.node);
   if (now_ - life.heard < options_.lease + kFenceMargin)
     violate(fmt::format("{} is dropped and was heard in time", life.host->name));
+  if (now_ - coordinator_paused_ < options_.lease + kFenceMargin)
+    violate(fmt::format("{} is dropped because nobody listened", life.host->name));
   life.connected = false;
   gone(life, true, decision.reason);
   send(life, life.down, Direction::kDown, [this, &life] { end_life(life, "dropped"); });
@@ -209,7 +211,10 @@ void World::judge_round() {
 void World::thaw_coordinator() {
   if (!coordinator_frozen_) return;
   if (tracing_) say("coordinator thaws");
-  if (now_ - *coordinator_frozen_ > std::chrono::seconds(1)) paused(now_, state_);
+  if (now_ - *coordinator_frozen_ > std::chrono::seconds(1)) {
+    paused(now_, state_);
+    coordinator_paused_ = now_;
+  }
   coordinator_thawed_ = now_;
   coordinator_frozen_.reset();
   std::vector<Step> inbox = std::move(coordinator_inbox_);

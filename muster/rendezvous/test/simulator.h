@@ -176,7 +176,7 @@ class World {
   State state_;
   std::map<NodeId, Life*> by_id_;
   std::optional<TimePoint> coordinator_frozen_;
-  TimePoint coordinator_thawed_;
+  TimePoint coordinator_thawed_, coordinator_paused_;
   std::vector<Step> coordinator_inbox_;
   uint64_t timer_ = 0;
   bool turn_due_ = false, over_ = false;
