@@ -96,17 +96,18 @@ void Link::write(std::string_view bytes) {
 }
 
 void Link::send_some() {
-  while (!unsent_.empty()) {
-    ssize_t sent = ::send(input_.get(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
+  while (sent_ < unsent_.size()) {
+    ssize_t sent = ::send(input_.get(), unsent_.data() + sent_, unsent_.size() - sent_, MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) {
       if (!loop_.watches(input_.get())) loop_.watch(input_.get(), EPOLLOUT, [this](uint32_t) { send_some(); });
       return;
     }
     if (sent < 0) break;  // nobody reads any more: its end will tell
-    unsent_.erase(0, static_cast<size_t>(sent));
+    sent_ += static_cast<size_t>(sent);
   }
   unsent_.clear();
+  sent_ = 0;
   loop_.unwatch(input_.get());
 }
 

@@ -65,6 +65,7 @@ class Link : public std::enable_shared_from_this<Link> {
   process::Child child_;
   Fd input_, output_, said_;
   std::string unsent_;
+  size_t sent_ = 0;     // of it
   std::string line_;    // of stderr, not whole yet
   bool closed_ = true;  // before there is a process, and after close()
   bool reaped_ = true;

@@ -94,6 +94,17 @@ TEST_F(RealSsh, TheProgramIsSentAndCached) {
   std::filesystem::remove_all(sshd->home() + "/.cache");
 }
 
+// It outlives its connection, so all that was ever sent to it is seen.
+TEST_F(RealSsh, AnotherVersionIsToldNothing) {
+  options_.push = Options::Push::kNever;
+  dir_.script("muster", fmt::format("echo muster-agent 7.0 3; cat >{}; echo over >{}", dir_ / "got", dir_ / "over"));
+  make();
+  start();
+  EXPECT_THAT(failure(), HasSubstr("muster 7.0 is there"));
+  ASSERT_TRUE(run_until(loop_, [&] { return contents(dir_ / "over") == "over\n"; }));
+  EXPECT_EQ(contents(dir_ / "got"), "");
+}
+
 TEST_F(RealSsh, ALargeDescriptionArrivesWhole) {
   dir_.script("muster", fmt::format("echo {}; head -c 4000000 | wc -c >&2; read more", trim(agent_greeting())));
   make();
