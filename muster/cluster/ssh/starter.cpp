@@ -62,6 +62,13 @@ std::string said_by(std::string_view program, const std::string& errors, int cod
   return fmt::format("{}: {}", program, explain_failure(code, errors).text);
 }
 
+// A line of sha256sum that begins with the sum: the name behind it has it too. A login script may have spoken first.
+bool has_sum(std::string_view output, const std::string& sum) {
+  for (std::string_view line : split(output, '\n'))
+    if (line.starts_with(sum + " ")) return true;
+  return false;
+}
+
 std::string why_no_greeting(int code, const std::string& errors) {
   if (code == kNotFound) return "not found";
   if (code == kNotExecutable) return "cannot be executed";
@@ -266,7 +273,7 @@ void SshStarter::ended(Node& node, const process::ExitStatus& status) {
   }
   if (is_agent(node.step)) return step_failed(node, why_no_greeting(code, node.errors));
   if (code != 0) return push_failed(node, said_by(remote_command(node.step, {})[0], node.errors, code));
-  if (node.step == Step::kCheck && node.output.find(sum_->hex) == std::string::npos) {
+  if (node.step == Step::kCheck && !has_sum(node.output, sum_->hex)) {
     return push_failed(node, "what arrived there differs from what was sent");
   }
   enter(node, *step_after_success(node.step));
