@@ -245,7 +245,8 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
 Decision with_enough(TimePoint now, const State& state, const MembershipOptions& options, const Missing& missing) {
   TimePoint deadline = state.began + options.join_timeout;
   bool known = options.expected > 0;
-  if (known && missing.awaited.empty()) return open(state, options, "nobody else can come");
+  if (known && missing.awaited.empty())
+    return open(state, options, missing.hopeless.empty() ? "all are there" : "nobody else can come");
   // The first round of known hosts has no last call: their launcher says when it gives one up.
   TimePoint last_call = state.last_join.value_or(now) + options.last_call;
   TimePoint until = known && state.round < 0 ? deadline : std::min(last_call, deadline);

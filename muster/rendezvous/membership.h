@@ -102,7 +102,7 @@ struct State {
   std::vector<Failure> failures;   // in a row: every round since the first of them failed, each the same way
   std::optional<Failure> failure;  // of the last round, once judged; cleared when the next one opens
   std::vector<std::string> lost;   // sentences: nodes that were lost in this round, and why we think so
-  std::vector<std::string> gone;   // the same for every node that is gone since the round opened
+  std::vector<std::string> gone;   // the same for nodes that are gone since the round opened
   std::optional<int> stop_signal;  // the job was asked to end
   std::string ending;              // of a job that is over, as in Decision
 };

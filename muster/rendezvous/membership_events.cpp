@@ -81,7 +81,8 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
 
   const std::string& host = old.join.host;
   std::string sentence = loss_sentence(host, why);
-  state.gone.push_back(sentence);
+  constexpr size_t kRemembered = 64;  // a round can be long, and spares may come and go
+  if (state.gone.size() < kRemembered) state.gone.push_back(sentence);
   if (may_run(old)) {
     TimePoint safe_at = silent ? old.heard + options.lease + kFenceMargin : now + kFenceMargin;
     if (safe_at > now) state.ghosts.push_back({host, safe_at, sentence});

@@ -82,6 +82,13 @@ TEST(KnownHosts, AreWaitedForWithoutALastCall) {
   EXPECT_THAT(decision.members, ElementsAre(1, 3, 2)) << "as in the list of hosts, not as they came";
 }
 
+TEST(KnownHosts, MayBeFewerThanMax) {
+  Job job(known(1, 3, 1));
+  job.joins("n0", 0);
+  EXPECT_EQ(job.next().kind, Kind::kOpenRound);
+  EXPECT_EQ(job.next().reason, "round 0 with 1 node: all are there");
+}
+
 TEST(KnownHosts, TheHopelessAreNot) {
   Job job(known(2, 3, 3));
   job.joins("n0", 0);

@@ -60,22 +60,31 @@ void World::echo(Life& life, TimePoint sent, bool stands) {
   check_running(life);
 }
 
-void World::start_workers(Life& life, const StartRound& start) {
+// It looks for rank 0's store first, which takes a moment.
+void World::told_to_start(Life& life, const StartRound& start) {
   if (!life.alive) return;
-  if (life.workers)
+  if (life.workers || life.starting)
     violate(fmt::format("round {} starts on {} while {} runs", start.round, life.host->name, life.round));
   if (start.restarts != truth_[start.round].restarts) violate("restart counts differ");
-  life.workers = true;
+  life.starting = true;
   life.failed = false;
   life.round = start.round;
   life.rank = start.group_rank;
-  if (tracing_) say(fmt::format("{}: round {} rank {}", life.host->name, start.round, start.group_rank));
+  after(random_.time(0, 0.1), [this, &life, round = start.round] { start_workers(life, round); });
+}
+
+void World::start_workers(Life& life, int round) {
+  if (!life.alive || !life.starting || life.round != round) return;
+  if (defer(life, [this, &life, round] { start_workers(life, round); })) return;
+  if (tracing_) say(fmt::format("{}: round {} rank {}", life.host->name, round, life.rank));
+  life.starting = false;
+  life.workers = true;
   check_running(life);
   bool fails = random_.chance(fail_chance_);
   Duration work =
       fails && random_.chance(0.5) ? random_.time(0.01, 1) : longest_work_ - random_.time(0, fails ? 15 : 1);
   after(std::max(work, Duration(std::chrono::milliseconds(10))),
-        [this, &life, round = start.round, fails] { worker_ends(life, round, !fails); });
+        [this, &life, round, fails] { worker_ends(life, round, !fails); });
 }
 
 void World::worker_ends(Life& life, int round, bool succeeds) {
@@ -101,6 +110,10 @@ void World::node_ended(Life& life, bool succeeded) {
 }
 
 void World::stop_workers(Life& life, int round) {
+  if (life.alive && life.starting && life.round == round) {
+    life.starting = false;
+    return node_ended(life, false);
+  }
   if (!life.workers || life.round != round) return;
   Duration reap = random_.chance(slow_reap_chance_) ? random_.time(1, 9) : random_.time(0.001, 0.5);
   after(reap, [this, &life, round] {

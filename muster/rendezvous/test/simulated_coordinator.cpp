@@ -180,7 +180,7 @@ void World::start_round() {
   round_running(state_);
   for (size_t i = 0; i < starts.size(); ++i) {
     Life& life = *by_id_.at(state_.members[i]);
-    send(life, life.down, Direction::kDown, [this, &life, start = starts[i]] { start_workers(life, start); });
+    send(life, life.down, Direction::kDown, [this, &life, start = starts[i]] { told_to_start(life, start); });
   }
 }
 

@@ -67,7 +67,7 @@ struct Life {
   TimePoint joined_at, lease_until;
   std::optional<TimePoint> asking;  // stood still since: its workers are stopped until it knows that its round stands
   // Workers of one round; `failed`: one of them has, the others run on.
-  bool workers = false, failed = false;
+  bool starting = false, workers = false, failed = false;
   int round = -1, rank = 0;
   // The coordinator's end.
   bool connected = false;
@@ -118,7 +118,8 @@ class World {
   void beat(Life& life);
   void check_lease(Life& life);
   void echo(Life& life, TimePoint sent, bool stands);
-  void start_workers(Life& life, const StartRound& start);
+  void told_to_start(Life& life, const StartRound& start);
+  void start_workers(Life& life, int round);
   void worker_ends(Life& life, int round, bool succeeds);
   void stop_workers(Life& life, int round);
   void node_ended(Life& life, bool succeeded);
