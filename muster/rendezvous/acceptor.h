@@ -17,6 +17,11 @@ struct AcceptorOptions {
   size_t max_strangers = 256;     // connections that have not proven themselves; beyond, the oldest goes
   size_t kept_for_expected = 64;  // of these, for addresses that expect() named
   Duration stranger_time = std::chrono::seconds(2);
+  // A newer one waits in the listener's queue while all who are inside came so recently: nodes that start together must
+  // not throw each other out. One that has sent a proper hello has longer, for its proof; less and less while such ones
+  // do not prove themselves.
+  Duration silent_time = std::chrono::milliseconds(10);
+  Duration hello_time = std::chrono::milliseconds(500);
 };
 
 // The coordinator's door: accepts, lets in who proves the token within two seconds, and hands everything that does not

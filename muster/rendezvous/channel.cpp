@@ -57,6 +57,7 @@ ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& pe
   if (side == Side::kClient) {
     out_ = handshake_->call();
     flush();
+    if (!options.first_message.empty()) send(options.first_message);
   }
 }
 
@@ -101,7 +102,7 @@ void ChannelImpl::update_interest() {
   if (loop_ == nullptr || state_ == State::kClosed) return;
   uint32_t wanted = 0;
   if (reading()) wanted |= EPOLLIN;
-  if (out_sent_ < out_.size()) wanted |= EPOLLOUT;
+  if (blocked_) wanted |= EPOLLOUT;
   if (!loop_->watches(socket_.get())) {
     if (wanted == 0) return;
     watch();
@@ -114,9 +115,7 @@ void ChannelImpl::update_interest() {
 void ChannelImpl::handle_io(uint32_t events) {
   std::shared_ptr<Link> link = link_;
   if ((events & EPOLLOUT) != 0) {
-    bool had_unsent = unsent() > 0;
-    flush();
-    if (had_unsent && unsent() == 0 && is_open() && !write_failed_ && link->handlers.drained) link->handlers.drained();
+    flush_and_tell(unsent() > 0);
     if (!link->alive) return;
   }
   if ((events & ~uint32_t{EPOLLOUT}) == 0) return;
@@ -226,6 +225,8 @@ void ChannelImpl::handle_unit(char* unit, size_t size) {
       return handle_server_hello({unit, size});
     case State::kProof:
       return handle_proof({unit, size});
+    case State::kEntry:
+      return handle_entry(unit + kLengthSize, size - kLengthSize);
     default:
       return handle_message(unit + kLengthSize, size - kLengthSize);
   }
@@ -257,13 +258,22 @@ void ChannelImpl::handle_server_hello(std::string_view frame) {
   Verdict verdict = handshake_->answered(frame, in_stream_, out_stream_, proof);
   if (verdict == Verdict::kWrongToken) send_last(proof);
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
+  state_ = State::kEntry;
   out_ += proof;
+  seal_early();
+  flush();
+}
+
+void ChannelImpl::handle_entry(char* sealed, size_t size) {
+  std::optional<std::string_view> message = in_stream_.open(sealed, size);
+  if (!message || !message->empty()) return fail_handshake(Verdict::kNotMuster);
   become_open();
 }
 
 void ChannelImpl::handle_proof(std::string_view frame) {
   Verdict verdict = handshake_->proven(frame, in_stream_);
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
+  out_stream_.seal({}, out_);
   become_open();
 }
 
@@ -273,19 +283,23 @@ void ChannelImpl::become_open() {
   handshake_.reset();
   other_ = nullptr;
   loop_->cancel(timer_);
-  bool had_unsent = !early_.empty();
+  size_t handshake_size = unsent() - early_size_;
+  seal_early();
+  std::shared_ptr<Link> link = link_;
+  if (link->handlers.opened) link->handlers.opened();
+  if (!link->alive) return;
+  flush_and_tell(unsent() > handshake_size);  // only now: what the handler has sent goes with the handshake
+}
+
+void ChannelImpl::seal_early() {
   for (const std::string& message : early_) out_stream_.seal(message, out_);
   early_ = {};
   early_size_ = 0;
-  flush();
-  std::shared_ptr<Link> link = link_;
-  if (link->handlers.opened) link->handlers.opened();
-  if (link->alive && had_unsent && unsent() == 0 && link->handlers.drained) link->handlers.drained();
 }
 
 void ChannelImpl::fail_handshake(Verdict verdict) {
   verdict_ = verdict;
-  bool server = state_ != State::kServerHello;
+  bool server = state_ == State::kClientHello || state_ == State::kProof;
   std::string who = server && peer_.length > 0 ? peer_.host() : name();  // a client's port says nothing
   switch (verdict) {
     case Verdict::kOtherVersion:
@@ -322,12 +336,13 @@ void ChannelImpl::send(std::string_view message) {
     early_size_ += message.size();
     return;
   }
-  bool idle = unsent() == 0;
+  bool idle = unsent() == 0;  // if not, it is blocked, or will be flushed at the end of what goes on
   out_stream_.seal(message, out_);
   if (idle) flush();
 }
 
 void ChannelImpl::flush() {
+  blocked_ = false;
   while (out_sent_ < out_.size()) {
     ssize_t size = ::send(socket_.get(), &out_[out_sent_], out_.size() - out_sent_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size >= 0) {
@@ -335,7 +350,10 @@ void ChannelImpl::flush() {
       continue;
     }
     if (errno == EINTR) continue;
-    if (errno == EAGAIN) break;
+    if (errno == EAGAIN) {
+      blocked_ = true;
+      break;
+    }
     // The peer has closed. What it said before may still be unread, and reading finds the end after it.
     write_failed_ = true;
     if (errno != EPIPE && errno != ECONNRESET) fail_later(lost(errno));
@@ -350,6 +368,14 @@ void ChannelImpl::flush() {
     out_sent_ = 0;
   }
   update_interest();
+}
+
+// The channel may be gone afterwards.
+void ChannelImpl::flush_and_tell(bool was_told_unsent) {
+  std::shared_ptr<Link> link = link_;
+  flush();
+  if (was_told_unsent && unsent() == 0 && is_open() && !write_failed_ && link->handlers.drained)
+    link->handlers.drained();
 }
 
 // Before closing; lost when it does not fit, which it does.
@@ -389,15 +415,16 @@ void ChannelImpl::schedule() {
 }
 
 void ChannelImpl::run_scheduled() {
-  link_->scheduled = false;
+  std::shared_ptr<Link> link = link_;
+  link->scheduled = false;
   if (error_ && state_ == State::kClosed) {  // ended before these handlers came
-    std::shared_ptr<Link> link = link_;
     Error told = *error_;
     if (link->handlers.closed) link->handlers.closed(told);
   } else if (error_) {
     fail(std::move(*error_));
-  } else if (held_ && reading()) {
-    consume_inbox();
+  } else {
+    if (held_ && reading()) consume_inbox();
+    if (link->alive && is_open()) flush_and_tell(unsent() > 0);
   }
 }
 
@@ -424,8 +451,7 @@ void ChannelImpl::resume_on(net::EventLoop& loop, Handlers handlers) {
   link_ = std::make_shared<Link>(Link{std::move(handlers)});
   loop_ = &loop;
   held_ = !inbox_.empty();
-  update_interest();
-  if (held_ || error_) schedule();
+  schedule();
 }
 
 // Why the connection is no more: the errno that told, 0 for its proper end.

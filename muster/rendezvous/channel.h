@@ -35,11 +35,13 @@ inline constexpr uint16_t kProtocolVersion = 1;
 //   client                                          server
 //   hello: magic, protocol, purpose, version, nonce ──▶
 //                       ◀── hello: magic, protocol, version, nonce, proof (keyed hash of both hellos)
-//   proof (likewise, another domain) ──────────────▶
+//   proof (likewise, another domain), messages ────▶
+//                       ◀── an empty message: you are in; messages
 //   both: secretstream (libsodium) each way, keys from token and both nonces; a frame is a 32-bit length and its bytes
 //
-// All three frames have a fixed size and nothing else is looked at before the proof. A refusal (another protocol
-// version) is a frame of the server hello's size.
+// All frames up to the proofs have a fixed size and nothing else is looked at before them. A refusal (another protocol
+// version) is a frame of the server hello's size. A server under pressure may close before it has let somebody in: the
+// client is not open before it knows, and may try again.
 //
 // Lives on one loop and its thread. Never blocks. Handlers may destroy the channel they are called by.
 class Channel {
@@ -48,6 +50,7 @@ class Channel {
     Token token;
     Purpose purpose = Purpose::kControl;
     Duration handshake_timeout = std::chrono::seconds(10);  // 0: none
+    std::string first_message;                              // of a client: goes with the proof, and saves a round trip
     size_t max_message = 1 << 20;                           // what comes; longer is a broken protocol
     size_t max_unsent = 256 << 20;                          // the peer does not read: closed with an error
   };
@@ -68,7 +71,7 @@ class Channel {
                                          Handlers handlers, std::string_view first_bytes = {});
   virtual ~Channel() = default;  // closes; what is unsent is lost
 
-  // Goes out at once where it can. May be called before `opened`. Calls no handler: a failure is told later.
+  // Goes out at once where it can; before `opened`, or in it, with the handshake. Calls no handler: a failure is told later.
   virtual void send(std::string_view message) = 0;
   virtual size_t unsent() const = 0;  // bytes
   virtual Purpose purpose() const = 0;

@@ -12,8 +12,8 @@ namespace muster::rendezvous {
 
 // Channel, with what only the door and the connector need to know of it.
 //
-//   client: kServerHello ──▶ kOpen ──▶ kClosed
-//   server: kClientHello ──▶ kProof ──▶ kOpen ──▶ kClosed          (each state can go to kClosed)
+//   client: kServerHello ──▶ kEntry ──▶ kOpen
+//   server: kClientHello ──▶ kProof ──▶ kOpen          (and each of them ──▶ kClosed)
 class ChannelImpl final : public Channel {
  public:
   // Takes the socket of somebody who speaks something else, and what was read of it.
@@ -28,6 +28,12 @@ class ChannelImpl final : public Channel {
   ChannelImpl& operator=(const ChannelImpl&) = delete;
 
   void already_read(std::string_view bytes);
+  // Reads what is there without waiting for the loop. The channel may be gone afterwards.
+  void poke() {
+    if (reading()) read_some();
+  }
+  // The client's hello was good; its proof is still to come.
+  bool awaits_proof() const { return state_ == State::kProof; }
   // Why the handshake failed; kGood when it did not, or when the connection broke or timed out.
   Verdict verdict() const { return verdict_; }
 
@@ -43,7 +49,7 @@ class ChannelImpl final : public Channel {
   void resume_on(net::EventLoop& loop, Handlers handlers) override;
 
  private:
-  enum class State : uint8_t { kClientHello, kServerHello, kProof, kOpen, kClosed };
+  enum class State : uint8_t { kClientHello, kServerHello, kProof, kEntry, kOpen, kClosed };
 
   // Outlives the channel while a handler runs, and tells the caller of the handler whether the channel is still there
   // and still its own: false once destroyed, detached or given other handlers.
@@ -63,7 +69,9 @@ class ChannelImpl final : public Channel {
   void handle_client_hello(std::string_view frame);
   void handle_server_hello(std::string_view frame);
   void handle_proof(std::string_view frame);
+  void handle_entry(char* sealed, size_t size);
   void handle_message(char* sealed, size_t size);
+  void seal_early();
   void become_open();
   void hand_over(Fd socket, std::string_view bytes);
 
@@ -74,6 +82,7 @@ class ChannelImpl final : public Channel {
   void schedule();
   void run_scheduled();
   void flush();
+  void flush_and_tell(bool was_told_unsent);
   void send_last(std::string_view frame);
   void fail(Error why);
   void fail_later(Error why);
@@ -111,6 +120,7 @@ class ChannelImpl final : public Channel {
   bool held_ = false;       // the inbox may have whole units that nobody wanted
   bool consuming_ = false;  // consume() runs
   bool paused_ = false;
+  bool blocked_ = false;  // the socket takes no more for now
   bool write_failed_ = false;
 };
 

@@ -1,0 +1,273 @@
+#include "muster/rendezvous/acceptor.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <list>
+#include <unordered_map>
+#include <utility>
+
+#include "muster/net/socket.h"
+#include "muster/rendezvous/channel_impl.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// Of one wake-up: those who are let in must get a word in between.
+constexpr int kAcceptsPerTurn = 64;
+// After an accept that failed for want of descriptors or memory.
+constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+constexpr Duration kRefusalPeriod = std::chrono::seconds(1);  // of one host's being told
+constexpr size_t kMostRefusedHosts = 1024;
+
+}  // namespace
+
+class Acceptor::Impl {
+ public:
+  Impl(net::EventLoop& loop, Log& log, AcceptorOptions options, Handlers handlers)
+      : loop_(loop),
+        log_(log),
+        options_(std::move(options)),
+        handlers_(std::make_shared<Handlers>(std::move(handlers))) {
+    MUSTER_CHECK(options_.kept_for_expected < options_.max_strangers);
+    patience_ = options_.hello_time;
+    channel_options_.token = options_.token;
+    channel_options_.handshake_timeout = Duration::zero();  // our own clock sees to it, for all of them
+  }
+
+  ~Impl() {
+    *alive_ = false;
+    loop_.cancel(expiry_);
+    loop_.cancel(retry_);
+    if (listener_) loop_.unwatch(listener_.get());
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void listen(Fd listener);
+  void expect(const net::Address& peer) { expected_.insert(peer.host()); }
+  uint64_t dropped() const { return dropped_; }
+
+ private:
+  // In order of arrival, so that the first is the oldest and the next to be late.
+  struct Stranger {
+    std::unique_ptr<ChannelImpl> channel;
+    TimePoint since;
+    bool expected;
+  };
+  using Strangers = std::list<Stranger>;
+
+  void accept_some();
+  size_t all_strangers() const { return strangers_.size() + expected_strangers_.size(); }
+  size_t room_for_unexpected() const;
+  TimePoint safe_until(const Stranger& stranger) const;
+  Strangers::iterator next_to_go();
+  TimePoint accept_from();
+  bool make_room(bool expected);
+  void admit(Fd socket, const net::Address& peer);
+  Strangers& line(bool expected) { return expected ? expected_strangers_ : strangers_; }
+  std::unique_ptr<ChannelImpl> take(Strangers::iterator stranger);
+  void drop(Strangers::iterator stranger);
+  void drop_late(Strangers& line);
+  void arm_expiry();
+  void joined(Strangers::iterator stranger);
+  void closed(Strangers::iterator stranger, const Error& why);
+  void other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes);
+  void accept_later(TimePoint when);
+  void accept_again();
+  bool worth_telling(const net::Address& peer);
+
+  net::EventLoop& loop_;
+  Log& log_;
+  AcceptorOptions options_;
+  Channel::Options channel_options_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::shared_ptr<Handlers> handlers_;  // a handler may destroy us, and is kept while it runs
+  Fd listener_;
+  bool waiting_ = false;  // the listener is not watched for now
+  net::EventLoop::TimerId retry_ = 0;
+  net::EventLoop::TimerId expiry_ = 0;
+  bool expiry_armed_ = false;
+  std::unordered_set<std::string> expected_;
+  Strangers strangers_, expected_strangers_;
+  std::unordered_map<std::string, TimePoint> told_;  // refusals, by host
+  Duration patience_;                                // with those who have sent a hello
+  uint64_t dropped_ = 0;
+};
+
+void Acceptor::Impl::listen(Fd listener) {
+  MUSTER_CHECK(!listener_);
+  listener_ = std::move(listener);
+  int on = 1;  // inherited by what is accepted
+  ::setsockopt(listener_.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  int silent_seconds = 1;  // connections that say nothing stay with the kernel so long
+  ::setsockopt(listener_.get(), IPPROTO_TCP, TCP_DEFER_ACCEPT, &silent_seconds, sizeof silent_seconds);
+  loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { accept_some(); });
+}
+
+void Acceptor::Impl::accept_some() {
+  std::shared_ptr<bool> alive = alive_;
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    if (TimePoint from = accept_from(); from > loop_.now()) return accept_later(from);
+    net::Address peer;
+    Result<Fd> socket = net::accept_tcp(listener_.get(), &peer);
+    if (!socket) {
+      log_.warn("{}; trying again", socket.error().text());
+      return accept_later(loop_.now() + kAcceptPause);
+    }
+    if (!*socket) return;
+    admit(std::move(*socket), peer);
+    if (!*alive) return;
+  }
+}
+
+size_t Acceptor::Impl::room_for_unexpected() const { return options_.max_strangers - options_.kept_for_expected; }
+
+TimePoint Acceptor::Impl::safe_until(const Stranger& stranger) const {
+  return stranger.since + (stranger.channel->awaits_proof() ? patience_ : options_.silent_time);
+}
+
+// Who goes next when a place is needed: unexpected ones first, there the one who had its time first.
+Acceptor::Impl::Strangers::iterator Acceptor::Impl::next_to_go() {
+  Strangers& line = strangers_.empty() ? expected_strangers_ : strangers_;
+  return std::min_element(line.begin(), line.end(), [this](const Stranger& one, const Stranger& other) {
+    return safe_until(one) < safe_until(other);
+  });
+}
+
+// When the next one may be accepted, whoever it is.
+TimePoint Acceptor::Impl::accept_from() {
+  if (all_strangers() < options_.max_strangers && strangers_.size() < room_for_unexpected()) return TimePoint::min();
+  return safe_until(*next_to_go());
+}
+
+// False: there is none.
+bool Acceptor::Impl::make_room(bool expected) {
+  while (all_strangers() >= options_.max_strangers || (!expected && strangers_.size() >= room_for_unexpected())) {
+    if (strangers_.empty() && !expected) return false;
+    auto stranger = next_to_go();
+    size_t before = all_strangers();
+    std::shared_ptr<bool> alive = alive_;
+    stranger->channel->poke();  // its proof may have come meanwhile
+    if (!*alive) return false;
+    if (all_strangers() < before) continue;
+    if (stranger->channel->awaits_proof()) patience_ = std::max(patience_ / 2, options_.silent_time);
+    drop(stranger);
+  }
+  return true;
+}
+
+void Acceptor::Impl::admit(Fd socket, const net::Address& peer) {
+  bool expected = !expected_.empty() && expected_.contains(peer.host());
+  std::shared_ptr<bool> alive = alive_;
+  if (!make_room(expected)) {
+    if (*alive) ++dropped_;
+    return;
+  }
+  auto stranger = line(expected).insert(line(expected).end(), Stranger{nullptr, loop_.now(), expected});
+  Channel::Handlers handlers;
+  handlers.opened = [this, stranger] { joined(stranger); };
+  handlers.closed = [this, stranger](const Error& why) { closed(stranger, why); };
+  stranger->channel = std::make_unique<ChannelImpl>(
+      loop_, std::move(socket), peer, channel_options_, std::move(handlers), ChannelImpl::Side::kServer,
+      [this, stranger](Fd other_socket, std::string_view bytes) { other(stranger, std::move(other_socket), bytes); });
+  arm_expiry();
+  stranger->channel->poke();  // mostly the hello has come with the connection
+}
+
+void Acceptor::Impl::accept_later(TimePoint when) {
+  waiting_ = true;
+  loop_.rearm(listener_.get(), 0);
+  retry_ = loop_.call_at(when, [this] { accept_again(); });
+}
+
+void Acceptor::Impl::accept_again() {
+  if (!waiting_) return;
+  waiting_ = false;
+  loop_.cancel(retry_);
+  loop_.rearm(listener_.get(), EPOLLIN);
+}
+
+// --- strangers no more --------------------------------------------------------------------------------------------
+
+std::unique_ptr<ChannelImpl> Acceptor::Impl::take(Strangers::iterator stranger) {
+  std::unique_ptr<ChannelImpl> channel = std::move(stranger->channel);
+  line(stranger->expected).erase(stranger);
+  accept_again();
+  return channel;
+}
+
+void Acceptor::Impl::drop(Strangers::iterator stranger) {
+  ++dropped_;
+  take(stranger);
+}
+
+void Acceptor::Impl::joined(Strangers::iterator stranger) {
+  std::unique_ptr<Channel> channel = take(stranger);
+  patience_ = std::min(2 * patience_, options_.hello_time);
+  std::shared_ptr<Handlers> handlers = handlers_;
+  if (handlers->joined) handlers->joined(std::move(channel));
+}
+
+void Acceptor::Impl::closed(Strangers::iterator stranger, const Error& why) {
+  ++dropped_;
+  std::unique_ptr<ChannelImpl> channel = take(stranger);
+  Verdict verdict = channel->verdict();
+  if (verdict != Verdict::kOtherVersion && verdict != Verdict::kWrongToken) return;
+  std::shared_ptr<Handlers> handlers = handlers_;
+  if (handlers->refused && worth_telling(channel->peer())) handlers->refused(channel->peer(), why);
+}
+
+void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes) {
+  std::shared_ptr<Handlers> handlers = handlers_;
+  std::unique_ptr<ChannelImpl> channel = take(stranger);
+  if (handlers->other)
+    handlers->other(std::move(socket), channel->peer(), first_bytes);
+  else
+    ++dropped_;
+}
+
+bool Acceptor::Impl::worth_telling(const net::Address& peer) {
+  auto is_past = [this](const auto& entry) { return entry.second + kRefusalPeriod <= loop_.now(); };
+  if (told_.size() >= kMostRefusedHosts) std::erase_if(told_, is_past);
+  auto [entry, is_new] = told_.try_emplace(peer.host(), loop_.now());
+  if (is_new) return told_.size() <= kMostRefusedHosts;
+  if (!is_past(*entry)) return false;
+  entry->second = loop_.now();
+  return true;
+}
+
+// --- time ---------------------------------------------------------------------------------------------------------
+
+// One timer for all: it follows the oldest, and is not moved when that one leaves early.
+void Acceptor::Impl::arm_expiry() {
+  if (expiry_armed_ || (strangers_.empty() && expected_strangers_.empty())) return;
+  TimePoint first = TimePoint::max();
+  for (const Strangers* line : {&strangers_, &expected_strangers_})
+    if (!line->empty()) first = std::min(first, line->front().since);
+  expiry_armed_ = true;
+  expiry_ = loop_.call_at(first + options_.stranger_time, [this] {
+    expiry_armed_ = false;
+    drop_late(strangers_);
+    drop_late(expected_strangers_);
+    arm_expiry();
+  });
+}
+
+void Acceptor::Impl::drop_late(Strangers& line) {
+  while (!line.empty() && line.front().since + options_.stranger_time <= loop_.now()) drop(line.begin());
+}
+
+// --- Acceptor -----------------------------------------------------------------------------------------------------
+
+Acceptor::Acceptor(net::EventLoop& loop, Log& log, AcceptorOptions options, Handlers handlers)
+    : impl_(std::make_unique<Impl>(loop, log, std::move(options), std::move(handlers))) {}
+Acceptor::~Acceptor() = default;
+void Acceptor::listen(Fd listener) { impl_->listen(std::move(listener)); }
+void Acceptor::expect(const net::Address& peer) { impl_->expect(peer); }
+uint64_t Acceptor::strangers_dropped() const { return impl_->dropped(); }
+
+}  // namespace muster::rendezvous
