@@ -79,6 +79,23 @@ int Conclusion::not_started(const Error& error) {
   return code;
 }
 
+int Conclusion::member_ended(const Crew* crew, int exit_code, const std::string& text) {
+  record_member(crew, exit_code == 0 ? "" : "the job failed");
+  if (!text.empty()) console_.write(Stream::kStderr, text);
+  return exit_code;
+}
+
+int Conclusion::member_failed(const Crew* crew, const Error& error) {
+  record_member(crew, error.text());
+  console_.log().error("{}", error.text());
+  return torchrun_ ? kTorchrunFailed : kMusterFailed;
+}
+
+void Conclusion::record_member(const Crew* crew, const std::string& failure) {
+  if (crew != nullptr) record_ends(crew->workers(), failure);
+  layout_->remove_if_temporary(!failure.empty());
+}
+
 Report Conclusion::make_report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
                                Verdict verdict) const {
   Report report;

@@ -28,6 +28,10 @@ class Conclusion {
   int signalled(int signal, int launcher_pid, std::vector<WorkerOutcome> outcomes);
   // Nothing was started, or not everything could be.
   int not_started(const Error& error);
+  // One node's end of a job of several. `crew`: of its last round, null if it had none. The report is the
+  // coordinator's; `text` is what this node is to say.
+  int member_ended(const Crew* crew, int exit_code, const std::string& text);
+  int member_failed(const Crew* crew, const Error& error);
 
  private:
   Report make_report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const;
@@ -35,6 +39,7 @@ class Conclusion {
   void write_report_file(const Report& report);
   void copy_error_file(const WorkerOutcome& root);
   void record_ends(const std::vector<Worker>& workers, const std::string& failure);
+  void record_member(const Crew* crew, const std::string& failure);
 
   const JobSpec& job_;
   Console& console_;

@@ -37,11 +37,12 @@ std::string torchrun_prefix(LogLevel level) {
 }
 
 Console::Console(net::EventLoop& loop, Options options)
-    : options_(options), log_([this](LogLevel level, std::string_view text) { say(level, text); }, options.threshold) {
+    : options_(std::move(options)),
+      log_([this](LogLevel level, std::string_view text) { say(level, text); }, options_.threshold) {
   ::signal(SIGPIPE, SIG_IGN);
-  sinks_[0] = std::make_shared<ConsoleSink>(loop, options.stdout_fd);
-  bool same = sinks_[0]->same_file(options.stderr_fd);
-  sinks_[1] = same ? sinks_[0] : std::make_shared<ConsoleSink>(loop, options.stderr_fd);
+  sinks_[0] = std::make_shared<ConsoleSink>(loop, options_.stdout_fd);
+  bool same = sinks_[0]->same_file(options_.stderr_fd);
+  sinks_[1] = same ? sinks_[0] : std::make_shared<ConsoleSink>(loop, options_.stderr_fd);
   if (same) return;
   sinks_[0]->on_lost = [this](int error) { log_.warn("lines of stdout are being lost: {}", ::strerror(error)); };
 }
@@ -52,6 +53,7 @@ void Console::say(LogLevel level, std::string_view text) {
   std::string prefix = options_.torchrun_style ? torchrun_prefix(level)
                        : options_.colour       ? coloured_prefix(level)
                                                : std::string(log_prefix(level));
+  if (!options_.speaker.empty()) prefix += options_.speaker + ": ";
   std::string lines;
   for (std::string_view line : split(text, '\n')) {
     lines += prefix;

@@ -25,6 +25,7 @@ class Console {
     bool colour = false;          // stderr is a terminal and NO_COLOR is unset
     bool torchrun_style = false;  // our own lines as `W1115 07:32:32.552000 <pid> muster] text`
     LogLevel threshold = LogLevel::kInfo;
+    std::string speaker = {};  // in front of our own lines where several speak: "muster: n2: …"
     int stdout_fd = 1;
     int stderr_fd = 2;
   };

@@ -25,14 +25,26 @@ void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) 
 
 }  // namespace
 
-Crew::Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundInfo round)
-    : job_(job), layout_(layout), output_(output), round_(std::move(round)) {
+Crew::Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundPlan plan, const std::string& timer_file)
+    : job_(job),
+      layout_(layout),
+      output_(output),
+      plan_(std::move(plan)),
+      round_{.round = plan_.round,
+             .restart_count = plan_.restarts,
+             .master_addr = plan_.master_addr,
+             .master_port = plan_.master_port,
+             .error_file = {},
+             .timer_file = timer_file,
+             .job = plan_.job,
+             .host = job.host,
+             .variables = plan_.variables} {
   workers_.reserve(static_cast<size_t>(job.workers));  // handed out by address
 }
 
 Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   Worker worker;
-  worker.placement = place_on_one_node(static_cast<int>(workers_.size()), job_.workers);
+  worker.placement = place_worker(plan_, static_cast<int>(workers_.size()), job_.workers);
   int local_rank = worker.placement.local_rank;
   worker.marker = worker_marker(round_, worker.placement.rank);
   round_.error_file = layout_.error_file(round_.round, local_rank);

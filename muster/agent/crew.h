@@ -32,7 +32,7 @@ struct Worker {
 // The workers of one round: starts them, signals them, collects them. Decides nothing.
 class Crew {
  public:
-  Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundInfo round);
+  Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundPlan plan, const std::string& timer_file);
 
   // Starts the worker with the next local rank. `cpus` empty: not bound.
   Result<Worker*> start_next(const std::vector<int>& cpus);
@@ -41,7 +41,8 @@ class Crew {
   void read_memory_counters();
 
   std::vector<Worker>& workers() { return workers_; }
-  const RoundInfo& round() const { return round_; }
+  const std::vector<Worker>& workers() const { return workers_; }
+  const RoundPlan& plan() const { return plan_; }
   int running() const { return running_; }
   bool anyone_failed() const;
   // The running worker with that pid, or null.
@@ -73,6 +74,7 @@ class Crew {
   const JobSpec& job_;
   const LogLayout& layout_;
   Output& output_;
+  RoundPlan plan_;
   RoundInfo round_;
   std::vector<Worker> workers_;
   int running_ = 0;

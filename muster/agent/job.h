@@ -12,6 +12,7 @@
 #include "muster/base/log.h"
 #include "muster/process/binding.h"
 #include "muster/process/spawn.h"
+#include "muster/rendezvous/token.h"
 
 namespace muster::agent {
 
@@ -60,11 +61,32 @@ struct StdinSpec {
 
 enum class StoreHost { kAgent, kWorker };
 
+struct PortRange {
+  uint16_t first = 0, last = 0;  // 0: whatever the system chooses
+};
+
+// How this node belongs to a job of several.
+struct Membership {
+  rendezvous::Token token;
+  std::vector<std::string> coordinators;  // "10.0.0.1:4711", "[fe80::1]:4711" or "n1:29400", tried in order
+  std::optional<int> rank;                // --node-rank of a static rendezvous
+  std::optional<int> position;            // in the launcher's list of hosts
+  int min_nodes = 0, max_nodes = 0;       // as this node's command line says; 0: it was not asked
+  Duration join_timeout = std::chrono::seconds(600);
+  bool hosts_coordinator = false;  // in this very process
+  bool output_to_launcher = false;
+  bool store_on_coordinator_port = false;  // static: MASTER_PORT is where everybody meets
+  PortRange ports;
+  std::string interface;  // --interface: a name or CIDR; empty: any
+};
+
 // Everything the command line decided; the agent adds nothing of its own but what it measures. Plain data.
 struct JobSpec {
   Flavor flavor = Flavor::kMuster;
   Command command;
   int workers = 1;
+  std::string host;                      // what this node is called
+  std::optional<Membership> membership;  // none: the job has this node alone
   std::string role = "default";
   std::string run_id = "none";
   std::string rdzv_backend = "c10d";  // as events name it: "c10d" or "static"

@@ -31,7 +31,7 @@ struct Output::Impl {
       : context{loop_in, console_in, std::make_unique_for_overwrite<char[]>(StreamContext::kReadSize), {}, nullptr},
         job(job_in),
         layout(layout_in),
-        hostname(net::hostname()) {}
+        hostname(job_in.host) {}
 
   StreamContext context;
   const JobSpec& job;

@@ -3,8 +3,10 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "muster/base/random.h"
 #include "muster/net/socket.h"
 
 namespace muster::agent {
@@ -47,18 +49,45 @@ bool is_this_machine(const net::Address& peer) {
   return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
 }
 
-Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const JobSpec& job) {
+std::function<bool(const net::Address& peer)> only_members(std::vector<std::string> members) {
+  return [members = std::move(members)](const net::Address& peer) {
+    return std::find(members.begin(), members.end(), peer.host()) != members.end() || is_this_machine(peer);
+  };
+}
+
+Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Options& options) {
   RoundStore store;
-  if (job.store_host == StoreHost::kAgent) {
-    store.server_ = std::make_unique<store::Server>(loop, log, store::ServerOptions{.accept_peer = is_this_machine});
-    MUSTER_TRY_VOID(store.server_->listen(job.master_port));
+  store.port_ = options.port;
+  if (options.host == StoreHost::kAgent) {
+    store.server_ =
+        std::make_unique<store::Server>(loop, log, store::ServerOptions{.accept_peer = options.accept_peer});
+    if (!options.listens) return store;
+    MUSTER_TRY_VOID(store.listen(options));
     store.port_ = store.server_->port();
   } else {
-    MUSTER_TRY(store.reservation_, reserve_port(job.master_port));
+    MUSTER_TRY(store.reservation_, reserve_port(options.port));
     MUSTER_TRY(net::Address address, net::local_address(store.reservation_.get()));
     store.port_ = address.port();
   }
   return store;
+}
+
+// Through a range from a random place on: jobs that share it do not all try the same ports.
+Result<void> RoundStore::listen(const Options& options) {
+  if (options.port != 0 || options.ports.first == 0) return server_->listen(options.port);
+  const int count = options.ports.last - options.ports.first + 1;
+  unsigned char random[2];
+  fill_random(random);
+  const int start = (random[0] << 8 | random[1]) % count;
+  for (int i = 0; i < count; ++i)
+    if (server_->listen(static_cast<uint16_t>(options.ports.first + (start + i) % count))) return {};
+  return Error{ErrorKind::kUsage,
+               fmt::format("every port from {} to {} is taken", options.ports.first, options.ports.last),
+               "give a wider --port-range"};
+}
+
+void RoundStore::adopt(Fd socket, const net::Address& peer, std::string_view first_bytes) {
+  if (server_) server_->adopt(std::move(socket), peer, first_bytes);
 }
 
 }  // namespace muster::agent

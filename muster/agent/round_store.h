@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "muster/agent/job.h"
 #include "muster/base/fd.h"
@@ -15,12 +17,21 @@ namespace muster::agent {
 // again.
 class RoundStore {
  public:
+  struct Options {
+    StoreHost host = StoreHost::kAgent;
+    uint16_t port = 0;  // 0: a free one, of `ports` if that says which
+    PortRange ports = {};
+    bool listens = true;  // false: somebody else has the port and hands connections over with adopt()
+    std::function<bool(const net::Address& peer)> accept_peer;
+  };
   // kUsage when the port is taken. The server lives on `loop` and complains to `log`.
-  static Result<RoundStore> open(net::EventLoop& loop, Log& log, const JobSpec& job);
+  static Result<RoundStore> open(net::EventLoop& loop, Log& log, const Options& options);
   uint16_t port() const { return port_; }
+  void adopt(Fd socket, const net::Address& peer, std::string_view first_bytes);
 
  private:
   RoundStore() = default;
+  Result<void> listen(const Options& options);
 
   std::unique_ptr<store::Server> server_;
   Fd reservation_;
@@ -31,8 +42,10 @@ class RoundStore {
 // SO_REUSEADDR, as PyTorch's does, can still listen on it. kUsage when somebody listens there already.
 Result<Fd> reserve_port(uint16_t port);
 
-// Whether a connection comes from this machine, whatever interface it took. The store knows no passwords: it talks to
-// nobody but the nodes of the job, and as yet that is this one.
+// Whether a connection comes from this machine, whatever interface it took.
 bool is_this_machine(const net::Address& peer);
+
+// The store knows no passwords: it talks to nobody but the nodes of the job. `members`: their numeric addresses.
+std::function<bool(const net::Address& peer)> only_members(std::vector<std::string> members);
 
 }  // namespace muster::agent

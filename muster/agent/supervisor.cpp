@@ -2,26 +2,27 @@
 
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 
 #include "muster/agent/conclusion.h"
 #include "muster/agent/console.h"
 #include "muster/agent/crew.h"
+#include "muster/agent/director.h"
 #include "muster/agent/events.h"
 #include "muster/agent/file_timers.h"
 #include "muster/agent/log_layout.h"
 #include "muster/agent/output.h"
-#include "muster/agent/report.h"
-#include "muster/agent/restart_policy.h"
 #include "muster/agent/round_store.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/stopper.h"
+#include "muster/agent/uplink.h"
 #include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
 #include "muster/agent/worker_cpus.h"
-#include "muster/base/random.h"
 #include "muster/net/address.h"
+#include "muster/net/socket.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
@@ -39,34 +40,66 @@ constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 // For the reader of a console that belongs to a job that has been asked to end, or has not begun.
 constexpr auto kFlushTime = std::chrono::seconds(5);
 
-std::string random_job_id() {
-  unsigned char bytes[8];
-  fill_random(bytes);
-  return fmt::format("{:02x}", fmt::join(bytes, ""));
+// For the last words of a coordinator in this process to reach the other nodes.
+constexpr auto kLastWordTime = std::chrono::seconds(5);
+
+std::unique_ptr<Uplink> open_uplink(net::EventLoop& loop, const JobSpec& job) {
+  if (!job.membership || !job.membership->output_to_launcher) return nullptr;
+  auto uplink = Uplink::open(loop);
+  return uplink ? *std::move(uplink) : nullptr;  // no descriptors: the console is what is left
 }
 
-class Supervisor {
+Console::Options console_options(const JobSpec& job, const Uplink* uplink) {
+  Console::Options options{
+      .colour = wants_colour(job), .torchrun_style = job.flavor != Flavor::kMuster, .threshold = job.log_threshold};
+  if (uplink == nullptr) return options;
+  options.colour = false;
+  options.speaker = job.host;
+  options.stdout_fd = uplink->stdout_fd();
+  options.stderr_fd = uplink->stderr_fd();
+  return options;
+}
+
+// Whether another machine could connect to what this one's name resolves to. May ask the resolver.
+bool name_is_reachable() {
+  auto addresses = net::resolve(net::hostname(), 0);
+  return addresses && std::any_of(addresses->begin(), addresses->end(), [](const net::Address& address) {
+           return !address.is_loopback() && net::is_own_address(address);
+         });
+}
+
+class Supervisor final : public NodeControl {
  public:
-  Supervisor(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch)
+  Supervisor(const JobSpec& job, const AgentContext& context)
       : job_(job),
-        scratch_(scratch),
-        warden_pid_(warden_pid),
-        warden_pidfd_(warden_pidfd),
-        console_(loop_, {.colour = wants_colour(job),
-                         .torchrun_style = job.flavor != Flavor::kMuster,
-                         .threshold = job.log_threshold}),
+        context_(context),
+        uplink_(open_uplink(loop_, job)),
+        console_(loop_, console_options(job, uplink_.get())),
         voice_(console_, job.flavor) {}
 
   int run();
 
+  net::EventLoop& loop() override { return loop_; }
+  Console& console() override { return console_; }
+  Voice& voice() override { return voice_; }
+  Events& events() override { return *events_; }
+  Crew* crew() override { return crew_.get(); }
+  const std::vector<int>& stop_signals() const override { return stop_signals_; }
+  Uplink* uplink() override { return uplink_.get(); }
+  bool own_name_is_reachable() const override { return name_is_reachable_; }
+  Result<uint16_t> open_store(const StoreAccess& access) override;
+  void close_store() override { store_.reset(); }
+  void start_round(const RoundPlan& plan) override;
+  void stop_round(int signal, Duration grace) override;
+  void finish() override;
+
  private:
-  enum class State { kStarting, kRunning, kStopping, kDraining };
+  enum class State { kIdle, kStarting, kRunning, kStopping, kDraining };
 
   Result<void> prepare();
   Result<void> start_file_timers();
   void timer_expired(const TimerRequest& timer);
-  void start_round();
-  Result<void> try_start_round();
+  Result<void> try_start_round(const RoundPlan& plan);
 
   void take_signals();
   void take_signal(int signal);
@@ -82,19 +115,16 @@ class Supervisor {
   void watch_memory();
   void stop_workers(int signal, Duration grace);
   void end_round();
-  bool restart_after_failure();
 
-  void drain();
   int conclude();
   int conclude_now();
   void wait_for_console();
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
   const JobSpec& job_;
-  ScratchNote& scratch_;
-  int warden_pid_;
-  int warden_pidfd_;
+  const AgentContext& context_;
   net::EventLoop loop_;
+  std::unique_ptr<Uplink> uplink_;
   Console console_;
   Voice voice_;
   std::optional<process::SignalQueue> signals_;
@@ -103,26 +133,23 @@ class Supervisor {
   std::unique_ptr<Output> output_;
   std::unique_ptr<FileTimers> timers_;
   std::vector<std::vector<int>> cpus_;
-  std::string job_id_ = random_job_id();
+  bool name_is_reachable_ = true;
+  std::unique_ptr<Companion> companion_;
+  std::unique_ptr<Director> director_;
 
-  State state_ = State::kStarting;
+  State state_ = State::kIdle;
   bool spawning_ = false;  // whoever starts the workers looks itself whether all have ended
-  int round_ = 0;
-  int restarts_ = 0;
   std::optional<RoundStore> store_;
   std::unique_ptr<Crew> crew_;
-  std::optional<Stopper> stopper_;  // of that crew, until the round ends
-  std::optional<Error> start_error_;
+  std::optional<Stopper> stopper_;    // of that crew, until the round ends
+  std::optional<Error> start_error_;  // of the round
+  std::optional<Error> prepare_error_;
 
   std::vector<int> stop_signals_;  // what we were asked with, in order
   EchoFilter echoes_;
-  bool failed_first_ = false;  // a worker had failed before the first of them
   net::EventLoop::TimerId sweep_timer_ = 0;
   net::EventLoop::TimerId suspend_timer_ = 0;
   net::EventLoop::TimerId memory_timer_ = 0;
-
-  std::vector<WorkerOutcome> outcomes_;
-  Verdict verdict_;
 };
 
 Result<void> Supervisor::prepare() {
@@ -131,13 +158,19 @@ Result<void> Supervisor::prepare() {
   signals.push_back(SIGCHLD);
   MUSTER_TRY(signals_, process::SignalQueue::open(signals));
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
-  loop_.watch(warden_pidfd_, EPOLLIN,
-              [this](uint32_t) { end_without_warden([this] { remove_empty_directories(scratch_.directory()); }); });
+  loop_.watch(context_.warden_pidfd, EPOLLIN, [this](uint32_t) {
+    end_without_warden([this] { remove_empty_directories(context_.scratch.directory()); });
+  });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   MUSTER_TRY(events_, Events::open(job_, console_));
   MUSTER_TRY(layout_, LogLayout::create(job_));
-  scratch_.set(layout_->temporary_tree());
+  context_.scratch.set(layout_->temporary_tree());
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
+  // Before anybody waits for us: without a resolver this takes seconds.
+  if (job_.membership) name_is_reachable_ = name_is_reachable();
+  if (context_.make_companion) {
+    MUSTER_TRY(companion_, context_.make_companion(loop_, console_));
+  }
   return start_file_timers();
 }
 
@@ -158,56 +191,65 @@ void Supervisor::timer_expired(const TimerRequest& timer) {
 }
 
 int Supervisor::run() {
-  if (auto prepared = prepare(); !prepared) {
-    start_error_ = prepared.error();
+  if (auto prepared = prepare(); !prepared) prepare_error_ = prepared.error();
+  director_ =
+      job_.membership ? make_member_node(*this, job_, *context_.link) : make_one_node(*this, job_, context_.warden_pid);
+  if (prepare_error_) {
     int code = conclude_now();
     console_.flush(Deadline::in(kFlushTime));
     return code;
   }
-  start_round();
+  director_->begin();
   loop_.run();
   return conclude();
 }
 
 // --- A round begins ---------------------------------------------------------------------------------------------
 
-void Supervisor::start_round() {
+Result<uint16_t> Supervisor::open_store(const StoreAccess& access) {
+  store_.reset();  // a fixed port is free again before it is bound
+  RoundStore::Options options{
+      .host = job_.store_host, .port = job_.master_port, .accept_peer = only_members(access.members)};
+  if (job_.membership) {
+    options.ports = job_.membership->ports;
+    options.listens = !job_.membership->store_on_coordinator_port;
+  }
+  MUSTER_TRY(store_, RoundStore::open(loop_, console_.log(), options));
+  if (!options.listens && companion_)
+    companion_->serve_store([this](Fd socket, const net::Address& peer, std::string_view first_bytes) {
+      if (store_) store_->adopt(std::move(socket), peer, first_bytes);
+    });
+  return store_->port();
+}
+
+void Supervisor::start_round(const RoundPlan& plan) {
   state_ = State::kStarting;
+  start_error_.reset();
   spawning_ = true;
-  if (auto started = try_start_round(); !started) start_error_ = started.error();
+  if (auto started = try_start_round(plan); !started) start_error_ = started.error();
   spawning_ = false;
   if (start_error_) {
     stop_workers(SIGKILL, Duration(0));
   } else if (state_ == State::kStarting) {
     state_ = State::kRunning;
+    director_->round_started();
   }
   if (!crew_ || crew_->running() == 0) loop_.defer([this] { end_round(); });
 }
 
-Result<void> Supervisor::try_start_round() {
+Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   TimePoint begin = Clock::now();
-  store_.reset();  // a fixed port is free again before it is bound
   if (timers_) timers_->clear();
-  MUSTER_TRY(store_, RoundStore::open(loop_, console_.log(), job_));
-  events_->rendezvous(Clock::now() - begin, restarts_);
-  MUSTER_TRY_VOID(layout_->make_attempt(round_, job_.workers));
-  RoundInfo info{.round = round_,
-                 .restart_count = restarts_,
-                 .master_addr = job_.master_addr,
-                 .master_port = store_->port(),
-                 .error_file = {},
-                 .timer_file = timers_ ? timers_->path() : std::string(),
-                 .job = job_id_,
-                 .host = net::hostname()};
-  crew_ = std::make_unique<Crew>(job_, *layout_, *output_, std::move(info));
+  MUSTER_TRY_VOID(layout_->make_attempt(plan.round, job_.workers));
+  crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
-  events_->ranks_assigned(Clock::now() - begin, restarts_);
+  events_->ranks_assigned(Clock::now() - begin, plan.restarts);
   for (int i = 0; i < job_.workers; ++i) {
     take_signals();
     if (state_ != State::kStarting) break;
     MUSTER_TRY(Worker * worker, crew_->start_next(cpus_.empty() ? std::vector<int>() : cpus_[static_cast<size_t>(i)]));
     loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
-    events_->worker_started(worker->placement, worker->child.pid, restarts_);
+    events_->worker_started(worker->placement, worker->child.pid, plan.restarts);
   }
   watch_memory();
   return {};
@@ -219,7 +261,7 @@ void Supervisor::take_signals() {
   while (auto received = signals_->next()) {
     if (received->signal == SIGCHLD) {
       reap_orphans();
-    } else if (!echoes_.is_echo(received->signal, received->sender == warden_pid_, Clock::now())) {
+    } else if (!echoes_.is_echo(received->signal, received->sender == context_.warden_pid, Clock::now())) {
       take_signal(received->signal);
     }
   }
@@ -247,7 +289,12 @@ void Supervisor::act_on(int signal) {
       if (crew_) crew_->signal_all(signal);
       break;
     case SignalMeaning::kSuspend:
-      suspend();
+      // The other nodes would take this one for dead.
+      if (job_.membership) {
+        console_.log().warn("a job of several nodes cannot be suspended");
+      } else {
+        suspend();
+      }
       break;
     case SignalMeaning::kResume:
       resume();
@@ -262,10 +309,12 @@ void Supervisor::act_on(int signal) {
 }
 
 void Supervisor::stop_by_signal(int signal) {
-  failed_first_ = crew_ && crew_->anyone_failed();
-  if (state_ == State::kDraining) return;
-  voice_.signal_received(signal, crew_ ? crew_->running() : 0, grace_after_signal(job_));
-  stop_workers(signal, grace_after_signal(job_));
+  const bool first = stop_signals_.size() == 1;
+  if (state_ != State::kDraining) {
+    voice_.signal_received(signal, crew_ ? crew_->running() : 0, grace_after_signal(job_));
+    if (state_ != State::kIdle) stop_workers(signal, grace_after_signal(job_));
+  }
+  if (first && director_) director_->stop_asked(signal);
 }
 
 // Orphans of our workers are our children: whoever of them ends is collected here.
@@ -305,7 +354,10 @@ void Supervisor::worker_may_have_ended(Worker& worker) {
 void Supervisor::worker_is_gone(Worker& worker) {
   loop_.unwatch(worker.child.pidfd.get());
   worker.child.pidfd.reset();
-  if (!worker.status.success() && state_ != State::kStopping) stop_workers(SIGTERM, grace_after_failure(job_));
+  if (!worker.status.success() && state_ != State::kStopping) {
+    stop_workers(SIGTERM, grace_after_failure(job_));
+    director_->worker_failed(worker);
+  }
   sweep_soon();
   if (crew_->running() == 0 && !spawning_) loop_.defer([this] { end_round(); });
 }
@@ -332,37 +384,26 @@ void Supervisor::stop_workers(int signal, Duration grace) {
   stopper_->ask(signal, grace);
 }
 
+void Supervisor::stop_round(int signal, Duration grace) {
+  if (state_ != State::kStarting && state_ != State::kRunning && state_ != State::kStopping) return;
+  stop_workers(signal, grace);
+}
+
 // --- A round ends -----------------------------------------------------------------------------------------------
 
 void Supervisor::end_round() {
+  if (state_ == State::kIdle || state_ == State::kDraining) return;
   stopper_.reset();
   for (auto timer : {sweep_timer_, suspend_timer_, memory_timer_}) loop_.cancel(timer);
   sweep_timer_ = 0;
   if (crew_) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
-  if (!start_error_ && crew_->anyone_failed() && restart_after_failure()) return start_round();
-  drain();
-}
-
-bool Supervisor::restart_after_failure() {
-  outcomes_ = crew_->outcomes(console_.log());
-  verdict_ = judge(outcomes_);
-  const WorkerOutcome& root = outcomes_[verdict_.root];
-  if (!stopping_by_signal()) voice_.failed(root, job_.command.program);
-  RestartDecision decision = decide_restart(restarts_, job_.max_restarts, stopping_by_signal());
-  console_.log().debug("root cause: {}", verdict_.reason);
-  if (!decision.restart) {
-    console_.log().debug("no restart: {}", decision.reason);
-    return false;
-  }
-  voice_.restarting(decision.reason, root);
-  ++restarts_;
-  ++round_;
-  return true;
+  state_ = State::kIdle;
+  director_->round_ended(start_error_);
 }
 
 // --- The end ----------------------------------------------------------------------------------------------------
 
-void Supervisor::drain() {
+void Supervisor::finish() {
   state_ = State::kDraining;
   store_.reset();
   loop_.stop();
@@ -378,33 +419,29 @@ int Supervisor::conclude() {
 
 int Supervisor::conclude_now() {
   Conclusion conclusion(job_, console_, events_ ? &*events_ : nullptr, layout_ ? &*layout_ : nullptr,
-                        {.round = round_, .restarts = restarts_});
-  if (start_error_) return conclusion.not_started(*start_error_);
-  bool restarts_left = restarts_ < job_.max_restarts;
-  switch (ending_of(crew_->anyone_failed(), stopping_by_signal(), failed_first_, restarts_left)) {
-    case Ending::kSucceeded:
-      return conclusion.succeeded(crew_->workers());
-    case Ending::kFailed:
-      return conclusion.failed(crew_->workers(), std::move(outcomes_), std::move(verdict_));
-    case Ending::kSignalled:
-      break;
-  }
-  return conclusion.signalled(stop_signals_.front(), warden_pid_, crew_->outcomes(console_.log()));
+                        director_->count());
+  int code = director_->conclude(conclusion, prepare_error_);
+  if (companion_) companion_->finish(Deadline::in(kLastWordTime));
+  return code;
 }
 
 // A slow reader may take its time, unless a signal has asked us to end; a further signal ends the wait.
 void Supervisor::wait_for_console() {
   size_t signals = stop_signals_.size();
   Deadline deadline = Deadline::at(stopping_by_signal() ? Clock::now() + kFlushTime : TimePoint::max());
+  auto idle = [this] {
+    if (!console_.idle()) return false;
+    if (uplink_) uplink_->flush();
+    return !uplink_ || uplink_->idle();
+  };
   console_.on_idle([this] { loop_.stop(); });
-  while (!console_.idle() && stop_signals_.size() == signals)
+  if (uplink_) uplink_->on_idle([this] { loop_.stop(); });
+  while (!idle() && stop_signals_.size() == signals)
     if (!loop_.run_until(deadline)) return;
 }
 
 }  // namespace
 
-int run_job(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch) {
-  return Supervisor(job, warden_pid, warden_pidfd, scratch).run();
-}
+int run_job(const JobSpec& job, const AgentContext& context) { return Supervisor(job, context).run(); }
 
 }  // namespace muster::agent

@@ -1,25 +1,38 @@
 #pragma once
 
+#include "muster/agent/companion.h"
 #include "muster/agent/job.h"
 #include "muster/agent/scratch_note.h"
+#include "muster/agent/warden_link.h"
 
 namespace muster::agent {
 
-// Runs the job on this node to its end: rounds of workers, restarts, signals, the report. Call it in the agent process
-// (see warden.h). Blocks until nothing of the job is left; returns muster's exit code.
+// What the agent process shares with the rest of the program.
+struct AgentContext {
+  int warden_pid = 0;
+  int warden_pidfd = -1;
+  ScratchNote& scratch;                    // told of the directory that is to go even if this process is killed
+  WardenLink* link = nullptr;              // for a member of a job of several nodes
+  MakeCompanion make_companion = nullptr;  // what is to live beside the agent
+};
+
+// Runs the job's part on this node to its end: rounds of workers, signals, output. Call it in the agent process (see
+// warden.h). Blocks until nothing of the job is left here; returns muster's exit code. When a round starts, and what
+// follows when it has ended, is the director's business (director.h).
 //
+//   idle     ── the director starts a round ─────────────────────────────────▶ starting
 //   starting ── all workers spawned ─────────────────────────────────────────▶ running
-//   starting ── a spawn failed, or a signal ─────────────────────────────────▶ stopping
-//   running  ── a worker failed, or a signal ────────────────────────────────▶ stopping
-//   running  ── the last worker exited with 0 ───────────────────────────────▶ draining
-//   stopping ── all gone after a failure; a restart is left, no signal came ─▶ starting, the next round
-//   stopping ── all gone otherwise ──────────────────────────────────────────▶ draining
-//   draining ── the console has caught up, or a signal ──────────────────────▶ the report, the exit code
+//   starting ── a spawn failed, a signal, or the director stops the round ───▶ stopping
+//   running  ── a worker failed, a signal, or the director stops the round ──▶ stopping
+//   running  ── the last worker exited with 0 ───────────────────────────────▶ idle, the director is told
+//   stopping ── all gone ────────────────────────────────────────────────────▶ idle, the director is told
+//   idle     ── the director has finished ───────────────────────────────────▶ draining
+//   draining ── the console has caught up, or a signal ──────────────────────▶ the director's last word, the exit code
 //
 // Stopping is SIGTERM (or the signal that came) to every worker's group, the grace, SIGKILL: see stopper.h.
 //
 // A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
-// every state. `scratch` is told of the directory that is to go even if this process is killed.
-int run_job(const JobSpec& job, int warden_pid, int warden_pidfd, ScratchNote& scratch);
+// every state.
+int run_job(const JobSpec& job, const AgentContext& context);
 
 }  // namespace muster::agent

@@ -1,7 +1,6 @@
 #include "muster/agent/warden.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,8 +10,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 
+#include "muster/agent/lease_keeper.h"
 #include "muster/base/log.h"
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
 #include "muster/process/descendants.h"
 #include "muster/process/signals.h"
 
@@ -62,21 +65,51 @@ bool anything_left() {
 // The part of the warden that lives as long as the agent.
 class Warden {
  public:
-  Warden(pid_t agent, process::SignalQueue signals, const std::function<void()>& after_kill)
-      : agent_(agent), agent_fd_(open_pidfd(agent)), signals_(std::move(signals)), after_kill_(after_kill) {}
+  Warden(pid_t agent, process::SignalQueue signals, const WardenOptions& options)
+      : agent_(agent), agent_fd_(open_pidfd(agent)), signals_(std::move(signals)), options_(options) {}
 
   // Until the agent has ended; returns muster's exit code.
   int watch() {
-    while (true) {
-      pollfd ready[] = {{agent_fd_.get(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}};
-      // No deadline: a job takes as long as it takes, and each way in which it can end wakes us.
-      if (::poll(ready, 2, -1) < 0) continue;
-      while (auto received = signals_.next()) take(received->signal);
-      if (ready[0].revents != 0) return finish();
-    }
+    loop_.watch(agent_fd_.get(), EPOLLIN, [this](uint32_t) { loop_.stop(); });
+    loop_.watch(signals_.fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
+    if (options_.link != nullptr) loop_.watch(options_.link->wake_fd(), EPOLLIN, [this](uint32_t) { begin_lease(); });
+    // No deadline: a job takes as long as it takes, and each way in which it can end wakes us.
+    loop_.run();
+    take_signals();
+    return finish();
   }
 
  private:
+  void take_signals() {
+    while (auto received = signals_.next()) take(received->signal);
+  }
+
+  void begin_lease() {
+    loop_.unwatch(options_.link->wake_fd());
+    lease_ =
+        std::make_unique<LeaseKeeper>(loop_, options_.token, *options_.link,
+                                      LeaseKeeper::Handlers{.stop_workers = [this] { stop_workers(); },
+                                                            .continue_workers = [this] { continue_workers(); },
+                                                            .expired = [this](const std::string& why) { fence(why); }});
+  }
+
+  // Everything below but the agent, which has to find out.
+  void stop_workers() {
+    stopped_ = process::descendants();
+    std::erase(stopped_, agent_);
+    for (pid_t pid : stopped_) ::kill(pid, SIGSTOP);
+  }
+
+  void continue_workers() {
+    for (pid_t pid : stopped_) ::kill(pid, SIGCONT);
+    stopped_.clear();
+  }
+
+  void fence(const std::string& why) {
+    fenced_ = why;
+    ::kill(agent_, SIGKILL);  // what is left falls to us
+  }
+
   void take(int signal) {
     if (signal == SIGCHLD) {
       if (suspending_ && agent_has_stopped()) stop_this_process();
@@ -102,10 +135,14 @@ class Warden {
     if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
     size_t left = anything_left() ? process::kill_descendants(Deadline::in(kCleanUpTime)).size() : 0;
     if (info.si_code == CLD_EXITED) return info.si_status;
-    if (after_kill_) after_kill_();
+    if (options_.after_kill) options_.after_kill();
     Log log = Log::to_stderr();
-    log.error("the agent (pid {}) was killed by {}; its workers were ended", agent_,
-              process::signal_name(info.si_status));
+    if (!fenced_.empty()) {
+      log.error("{}: {}; everything of the job on this node was ended", net::hostname(), fenced_);
+    } else {
+      log.error("the agent (pid {}) was killed by {}; its workers were ended", agent_,
+                process::signal_name(info.si_status));
+    }
     if (left > 0) log.error("{} of its processes could not be ended in time", left);
     return kMusterFailed;
   }
@@ -113,7 +150,11 @@ class Warden {
   pid_t agent_;
   Fd agent_fd_;
   process::SignalQueue signals_;
-  const std::function<void()>& after_kill_;
+  const WardenOptions& options_;
+  net::EventLoop loop_;
+  std::unique_ptr<LeaseKeeper> lease_;
+  std::vector<pid_t> stopped_;  // by us, while we ask whether the round stands
+  std::string fenced_;          // why
   bool suspending_ = false;
 };
 
@@ -157,8 +198,7 @@ std::vector<int> forwarded_signals() {
   return signals;
 }
 
-int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,
-                     const std::function<void()>& after_kill) {
+int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent, const WardenOptions& options) {
   open_closed_stdio();
   // A reader that has gone is an error code for whoever writes, in both processes.
   ::signal(SIGPIPE, SIG_IGN);
@@ -175,7 +215,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   pid_t child = ::fork();
   if (child < 0) return give_up(system_error(errno, "fork"));
   if (child == 0) become_agent(agent, self, self_fd);
-  return Warden(child, *std::move(signals), after_kill).watch();
+  return Warden(child, *std::move(signals), options).watch();
 }
 
 void end_without_warden(const std::function<void()>& last) {

@@ -3,7 +3,9 @@
 #include <functional>
 #include <vector>
 
+#include "muster/agent/warden_link.h"
 #include "muster/base/result.h"
+#include "muster/rendezvous/token.h"
 
 namespace muster::agent {
 
@@ -22,8 +24,15 @@ namespace muster::agent {
 // Returns only in the warden, with the exit code for main(); `agent` runs in the child with the warden's pid and its
 // return value is the agent's exit code. Call it before there are threads.
 // `after_kill` runs in the warden when the agent was killed and nothing of the job is left.
+struct WardenOptions {
+  std::function<void()> after_kill = nullptr;
+  // For a member of a job of several nodes: the warden then holds the node's lease (lease_keeper.h), and when it has
+  // expired ends everything, agent included.
+  const WardenLink* link = nullptr;
+  rendezvous::Token token = {};
+};
 int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,
-                     const std::function<void()>& after_kill = nullptr);
+                     const WardenOptions& options = {});
 
 // For the agent, when the warden's pidfd has become readable. `last` runs when nothing of the job is left.
 [[noreturn]] void end_without_warden(const std::function<void()>& last = nullptr);

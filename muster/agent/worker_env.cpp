@@ -89,11 +89,19 @@ void set_muster(Overlay& overlay, const JobSpec& job, const RoundInfo& round, co
 
 }  // namespace
 
+Placement place_worker(const RoundPlan& plan, int local_rank, int local_workers) {
+  return {.rank = plan.first_rank + local_rank,
+          .local_rank = local_rank,
+          .world_size = plan.world_size,
+          .local_world_size = local_workers,
+          .group_rank = plan.group_rank,
+          .group_world_size = plan.group_world_size,
+          .role_rank = plan.first_role_rank + local_rank,
+          .role_world_size = plan.role_world_size};
+}
+
 Placement place_on_one_node(int rank, int workers) {
-  Placement placement;
-  placement.rank = placement.local_rank = placement.role_rank = rank;
-  placement.world_size = placement.local_world_size = placement.role_world_size = workers;
-  return placement;
+  return place_worker({.world_size = workers, .role_world_size = workers}, rank, workers);
 }
 
 const std::string* find_variable(const process::Environment& environment, std::string_view name) {
@@ -107,6 +115,7 @@ process::Environment worker_environment(const JobSpec& job, const RoundInfo& rou
   set_torchelastic(overlay, job, round);
   if (job.virtual_local_rank) set_virtual_device(overlay, job, placement.local_rank);
   set_muster(overlay, job, round, placement);
+  for (const auto& [name, value] : round.variables) overlay.set(name, value);
   return std::move(overlay).over(job.environment);
 }
 

@@ -21,6 +21,20 @@ struct Placement {
   int role_world_size = 1;
 };
 
+// What a round is for one node: where its ranks lie in the world, and where all meet.
+struct RoundPlan {
+  int round = 0;
+  int restarts = 0;
+  int first_rank = 0, world_size = 1;
+  int group_rank = 0, group_world_size = 1;
+  int first_role_rank = 0, role_world_size = 1;
+  std::string master_addr = {};
+  uint16_t master_port = 0;
+  std::string job = {};                 // no other job, anywhere, has this id
+  process::Environment variables = {};  // for every worker, on top of the job's
+};
+
+Placement place_worker(const RoundPlan& plan, int local_rank, int local_workers);
 // Of one of the `workers` of a job that has this node alone.
 Placement place_on_one_node(int rank, int workers);
 
@@ -33,6 +47,7 @@ struct RoundInfo {
   std::string timer_file;  // of torch's file timers; empty: none asked for
   std::string job;         // no other job, anywhere, has this id
   std::string host;
+  process::Environment variables = {};  // of the round's plan
 };
 
 // The launcher's environment overlaid with torchrun's contract and MUSTER_*. Pure.

@@ -6,6 +6,7 @@
 #include "muster/cli/command.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/values.h"
+#include "muster/net/address.h"
 #include "muster/process/cpus.h"
 
 namespace muster::cli {
@@ -24,6 +25,7 @@ Result<JobPlan> Planner::plan() {
   job_.flavor = verb_ == Verb::kRun      ? agent::Flavor::kMuster
                 : verb_ == Verb::kLaunch ? agent::Flavor::kLaunch
                                          : agent::Flavor::kTorchrun;
+  job_.host = net::hostname();
   plan_log_level();
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());

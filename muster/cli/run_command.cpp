@@ -96,8 +96,11 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
   say_notes(verb, *plan);
   agent::ScratchNote scratch;
   return agent::run_under_warden(
-      [&](int warden_pid, int warden_pidfd) { return agent::run_job(plan->job, warden_pid, warden_pidfd, scratch); },
-      [&] { agent::remove_empty_directories(scratch.directory()); });
+      [&](int warden_pid, int warden_pidfd) {
+        return agent::run_job(plan->job,
+                              {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
+      },
+      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); }});
 }
 
 }  // namespace muster::cli

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <cstring>
 
 #include "muster/base/strings.h"
@@ -62,6 +63,16 @@ Result<std::vector<Address>> resolve(const std::string& host, uint16_t port) {
   }
   ::freeaddrinfo(found);
   return addresses;
+}
+
+Result<std::vector<Address>> resolve_endpoint(const std::string& endpoint) {
+  const size_t colon = endpoint.rfind(':');
+  uint16_t port = 0;
+  if (colon != std::string::npos) std::from_chars(endpoint.data() + colon + 1, endpoint.data() + endpoint.size(), port);
+  if (port == 0) return usage_error("'{}' has no port", endpoint);
+  std::string host = endpoint.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  return resolve(host, port);
 }
 
 std::string hostname() {

@@ -24,6 +24,9 @@ struct Address {
 // getaddrinfo: may ask the resolver, and so may block for its time-outs (seconds).
 Result<std::vector<Address>> resolve(const std::string& host, uint16_t port);
 
+// The same for "10.0.0.1:4711", "[fd00::1]:4711" or "n1:29400".
+Result<std::vector<Address>> resolve_endpoint(const std::string& endpoint);
+
 // This machine's name as gethostname() gives it.
 std::string hostname();
 

@@ -24,23 +24,29 @@ struct NodeOutcomes {
 class CoordinatorClient {
  public:
   virtual ~CoordinatorClient() = default;
-  // Something changed that people may want to know: joined, lost, round, restart. `reason` is a sentence.
-  virtual void changed(const State& state, const std::string& reason) = 0;
+  virtual void joined(const Node& node) = 0;
+  virtual void gone(const Node& node, const std::string& why) = 0;
+  // What it waits for, or does next, has changed.
+  virtual void changed(const State& state, const Decision& decision) = 0;
+  virtual void round_started(const State& state) = 0;
+  // Somebody with muster's words but not this job's token, or of another version.
+  virtual void refused(const std::string& who, const std::string& why) = 0;
   // A round is over and some worker failed: who is to blame.
   virtual Failure judge(int round, const std::vector<NodeOutcomes>& outcomes) = 0;
-  // The job is over, all agents have been told. The text that agents print beside their exit code comes from here.
-  virtual std::string ending_text(const Decision& decision) = 0;
-  virtual void ended(const Decision& decision) = 0;
-  virtual void output(const std::string& host, const Chunk& chunk) = 0;
-  virtual void output_closed(const std::string& /*host*/) {}
+  // The job is over; returns what the agents are to say on their own consoles.
+  virtual std::string ended(const Decision& decision) = 0;
+  // Whole lines of a node's workers. False: no more for now; Coordinator::take_output() ends that.
+  virtual bool output(const std::string& host, const Chunk& chunk) = 0;
+
+ protected:
+  CoordinatorClient() = default;
 };
 
 struct CoordinatorOptions {
   MembershipOptions membership;
   Token token;
   Duration stop_grace = std::chrono::seconds(30);
-  // Static: MASTER_PORT is the coordinator's own port, and the store of the round is served there.
-  bool store_shares_port = false;
+  std::string job;          // random id; empty: one is made
   std::string master_addr;  // given out as it is (static rendezvous); empty: what peers have been seen to reach
 };
 
@@ -56,10 +62,16 @@ class Coordinator {
   void serve_other(std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve);
 
   void stop(int signal);         // end the job: every node stops its workers with it
+  void kill();                   // and now without any grace
   void pass_signal(int signal);  // to every worker of every node
   void host_hopeless(int position, const std::string& why);
   void host_hopeful(int position);
+  void take_output();  // the client has room again
   const State& state() const;
+  const std::vector<int>& pids(NodeId node) const;  // of its workers in the current round, by local rank
+  // Nobody is connected any more: all have heard how the job ended.
+  bool deserted() const;
+  void on_deserted(std::function<void()> callback);
 
  private:
   class Impl;

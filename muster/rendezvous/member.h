@@ -22,7 +22,7 @@ class Member {
     std::function<void(const Error& why)> lost;            // the connection, after Welcome. The end.
     std::function<void(const std::string& what)> waiting;  // still not there: "10.0.0.1:29400: connection refused"
   };
-  Member(net::EventLoop& loop, Token token, std::vector<net::Address> coordinators, Join join, Deadline join_by,
+  Member(net::EventLoop& loop, const Token& token, std::vector<net::Address> coordinators, Join join, Deadline join_by,
          Handlers handlers);
   ~Member();
 

@@ -51,15 +51,15 @@ TEST(ReservePort, ATakenOneIsNamedWithItsHolder) {
 TEST(RoundStore, AFixedPortCanBeOpenedAgainAndAgain) {
   net::EventLoop loop;
   Log log = silent();
-  JobSpec job;
+  RoundStore::Options options;
   {
     auto probe = net::listen_tcp({});
-    job.master_port = probe->port;
+    options.port = probe->port;
   }
   for (int round = 0; round < 3; ++round) {
-    auto store = RoundStore::open(loop, log, job);
+    auto store = RoundStore::open(loop, log, options);
     ASSERT_TRUE(store.ok()) << store.error().text();
-    EXPECT_EQ(store->port(), job.master_port);
+    EXPECT_EQ(store->port(), options.port);
     ASSERT_TRUE(net::connect_tcp("127.0.0.1", store->port(), Deadline::in(std::chrono::seconds(5))).ok());
   }
 }
@@ -67,9 +67,9 @@ TEST(RoundStore, AFixedPortCanBeOpenedAgainAndAgain) {
 TEST(RoundStore, AWorkersStoreIsNotListenedToByUs) {
   net::EventLoop loop;
   Log log = silent();
-  JobSpec job;
-  job.store_host = StoreHost::kWorker;
-  auto store = RoundStore::open(loop, log, job);
+  RoundStore::Options options;
+  options.host = StoreHost::kWorker;
+  auto store = RoundStore::open(loop, log, options);
   ASSERT_TRUE(store.ok());
   EXPECT_NE(store->port(), 0);
   EXPECT_TRUE(net::listen_tcp({.port = store->port()}).ok());

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "muster/agent/console.h"
+#include "muster/base/fd.h"
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
+
+namespace muster::agent {
+
+// What lives in an agent's process beside it: the coordinator, on the node that hosts it.
+class Companion {
+ public:
+  virtual ~Companion() = default;
+  // The connections of the store where it shares the coordinator's port. Empty: nobody serves them now.
+  virtual void serve_store(
+      std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve) = 0;
+  // The last word has reached everybody. Blocks until the deadline at most.
+  virtual void finish(Deadline deadline) = 0;
+};
+
+using MakeCompanion = std::function<Result<std::unique_ptr<Companion>>(net::EventLoop& loop, Console& console)>;
+
+}  // namespace muster::agent

@@ -1,0 +1,87 @@
+#include "muster/agent/lease_keeper.h"
+
+namespace muster::agent {
+
+using rendezvous::Lease;
+
+LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, const WardenLink& link,
+                         Handlers handlers)
+    : loop_(loop),
+      token_(token),
+      link_(link),
+      terms_(*link.terms()),
+      handlers_(std::move(handlers)),
+      lease_(terms_.lease, Clock::now()) {
+  connect();
+  tick();
+}
+
+LeaseKeeper::~LeaseKeeper() { loop_.cancel(timer_); }
+
+void LeaseKeeper::connect() {
+  rendezvous::Channel::Options options;
+  options.token = token_;
+  options.purpose = rendezvous::Purpose::kHeartbeat;
+  connector_ = rendezvous::Connector::start(
+      loop_, {terms_.coordinator}, options, terms_.lease, Deadline::at(lease_.until()),
+      [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+        if (!channel) return;  // the next tick tries again, while there is a lease
+        channel_ = *std::move(channel);
+        channel_->detach();
+        channel_->resume_on(loop_, {.opened = {},
+                                    .received = [this](std::string_view bytes) { received(bytes); },
+                                    .closed = [this](const Error&) { loop_.defer([this] { channel_.reset(); }); },
+                                    .drained = {}});
+        beat();
+      });
+}
+
+void LeaseKeeper::tick() {
+  timer_ = loop_.call_after(rendezvous::kBeatPeriod, [this] { tick(); });
+  const TimePoint now = Clock::now();
+  act_on(lease_.tick(now));
+  if (known_ == Lease::State::kExpired) return;
+  if (now - link_.last_pulse() > terms_.lease && known_ == Lease::State::kHolding)
+    return expire(fmt::format("the agent has shown no sign of life for {:.1f} s",
+                              std::chrono::duration<double>(now - link_.last_pulse()).count()));
+  if (channel_ && channel_->is_open()) {
+    beat();
+  } else if (!channel_) {
+    connect();
+  }
+}
+
+void LeaseKeeper::beat() {
+  channel_->send(rendezvous::encode(rendezvous::Beat{.node = terms_.node,
+                                                     .sequence = ++sequence_,
+                                                     .sent = Clock::now().time_since_epoch().count(),
+                                                     .paused = lease_.state() == Lease::State::kAsking}));
+}
+
+void LeaseKeeper::received(std::string_view bytes) {
+  auto message = rendezvous::decode(bytes);
+  const auto* echo = message ? std::get_if<rendezvous::Echo>(&*message) : nullptr;
+  if (echo == nullptr) return;
+  act_on(lease_.echoed(TimePoint(Duration(echo->sent)), echo->stands, Clock::now()));
+}
+
+void LeaseKeeper::act_on(Lease::State state) {
+  if (state == known_) return;
+  known_ = state;
+  if (state == Lease::State::kAsking) {
+    handlers_.stop_workers();
+    if (channel_ && channel_->is_open()) beat();
+  } else if (state == Lease::State::kHolding) {
+    handlers_.continue_workers();
+  } else {
+    expire(lease_.reason(Clock::now()));
+  }
+}
+
+void LeaseKeeper::expire(const std::string& why) {
+  known_ = Lease::State::kExpired;
+  loop_.cancel(timer_);
+  handlers_.expired(why);
+}
+
+}  // namespace muster::agent

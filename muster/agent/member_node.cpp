@@ -1,0 +1,265 @@
+// One node of several: the coordinator decides, this node does it and tells what came of it.
+#include <unistd.h>
+
+#include <csignal>
+
+#include "muster/agent/director.h"
+#include "muster/agent/reach.h"
+#include "muster/agent/report/outcome_codec.h"
+#include "muster/agent/uplink.h"
+#include "muster/agent/warden_link.h"
+#include "muster/net/interfaces.h"
+#include "muster/rendezvous/heartbeat.h"
+#include "muster/rendezvous/member.h"
+
+namespace muster::agent {
+namespace {
+
+using namespace rendezvous;  // the messages
+
+constexpr int kSignalBase = 128;
+
+class MemberNode final : public Director {
+ public:
+  MemberNode(NodeControl& node, const JobSpec& job, WardenLink& link)
+      : node_(node), job_(job), membership_(*job.membership), link_(link) {}
+
+  void begin() override;
+  void round_started() override;
+  void worker_failed(const Worker& worker) override;
+  void round_ended(const std::optional<Error>& error) override;
+  void stop_asked(int signal) override;
+  int conclude(Conclusion& conclusion, const std::optional<Error>& error) override;
+  Conclusion::Count count() const override { return {.round = plan_.round, .restarts = plan_.restarts}; }
+
+ private:
+  void told(const Message& message);
+  void on(const Welcome& welcome);
+  void on(const OpenStore& open);
+  void on(const StartRound& start);
+  void on(const StopRound& stop);
+  void on(const PassSignal& pass);
+  void on(const EndJob& end);
+  template <typename Other>
+  void on(const Other& /*not for agents*/) {}
+
+  Join join() const;
+  void start(const std::string& master_addr);
+  void cannot_start(const std::string& why);
+  void end_with(Error error);
+  void pulse();
+  process::Environment interface_variables(const std::string& own_address) const;
+
+  NodeControl& node_;
+  const JobSpec& job_;
+  const agent::Membership& membership_;
+  WardenLink& link_;
+  std::unique_ptr<Member> member_;
+  std::unique_ptr<Reach> reach_;
+  TimePoint began_ = Clock::now();
+  Welcome welcome_;
+  bool welcomed_ = false;
+  bool in_round_ = false;  // told to start; not yet told the coordinator how it ended
+  RoundPlan plan_;
+  std::string own_address_;
+  std::optional<EndJob> end_;
+  std::optional<Error> error_;
+};
+
+Join MemberNode::join() const {
+  Join join;
+  join.host = job_.host;
+  join.workers = job_.workers;
+  join.role = job_.role;
+  join.rank = membership_.rank;
+  join.position = membership_.position;
+  join.agent_pid = ::getpid();
+  join.min_nodes = membership_.min_nodes;
+  join.max_nodes = membership_.max_nodes;
+  std::vector<net::InterfaceAddress> all = net::interface_addresses();
+  if (!membership_.interface.empty())
+    if (auto chosen = net::select_interfaces(all, membership_.interface)) all = *std::move(chosen);
+  for (const net::InterfaceAddress& each : all)
+    if (!each.loopback) join.addresses.push_back(each.address.host());
+  return join;
+}
+
+void MemberNode::begin() {
+  std::vector<net::Address> coordinators;
+  std::string failures;
+  for (const std::string& endpoint : membership_.coordinators) {
+    auto addresses = net::resolve_endpoint(endpoint);
+    if (addresses) {
+      coordinators.insert(coordinators.end(), addresses->begin(), addresses->end());
+    } else {
+      failures += fmt::format("{}{}", failures.empty() ? "" : "; ", addresses.error().message);
+    }
+  }
+  if (coordinators.empty()) return end_with({ErrorKind::kPeer, failures, "give an address that every node can reach"});
+  Member::Handlers handlers;
+  handlers.told = [this](const Message& message) { told(message); };
+  handlers.refused = [this](const Error& why) { end_with(why); };
+  handlers.lost = [this](const Error& why) {
+    end_with({ErrorKind::kPeer,
+              fmt::format("lost the coordinator: {}; the workers of this node were ended", why.message),
+              {}});
+  };
+  handlers.waiting = [this](const std::string& what) {
+    node_.console().log().debug("waiting for the coordinator: {}", what);
+  };
+  member_ = std::make_unique<Member>(node_.loop(), membership_.token, std::move(coordinators), join(),
+                                     Deadline::in(membership_.join_timeout), std::move(handlers));
+}
+
+void MemberNode::told(const Message& message) {
+  std::visit([this](const auto& each) { on(each); }, message);
+}
+
+void MemberNode::on(const Welcome& welcome) {
+  welcome_ = welcome;
+  welcomed_ = true;
+  link_.set_terms({.node = welcome.node, .lease = welcome.lease, .coordinator = member_->coordinator()});
+  pulse();
+  if (Uplink* uplink = node_.uplink()) uplink->connect(member_->coordinator(), membership_.token, welcome.node);
+  if (!node_.stop_signals().empty()) member_->tell(StopRequest{node_.stop_signals().front()});
+}
+
+void MemberNode::pulse() {
+  link_.pulse(Clock::now());
+  node_.loop().call_after(rendezvous::kBeatPeriod, [this] { pulse(); });
+}
+
+void MemberNode::on(const OpenStore& open) {
+  auto port = node_.open_store({.members = open.members});
+  member_->tell(StoreOpened{open.round, port ? *port : uint16_t{0}, port ? "" : port.error().text()});
+}
+
+void MemberNode::on(const StartRound& start) {
+  if (start.group_rank != 0) node_.close_store();
+  plan_ = {.round = start.round,
+           .restarts = start.restarts,
+           .first_rank = start.first_rank,
+           .world_size = start.world_size,
+           .group_rank = start.group_rank,
+           .group_world_size = start.group_world_size,
+           .first_role_rank = start.first_role_rank,
+           .role_world_size = start.role_world_size,
+           .master_port = start.master_port,
+           .job = welcome_.job};
+  own_address_ = start.own_address;
+  in_round_ = true;
+  // Where everybody meets by agreement, or nobody listens yet, there is nothing to find out.
+  const bool given = membership_.store_on_coordinator_port || job_.store_host == StoreHost::kWorker;
+  if (start.group_rank == 0 || given)
+    return this->start(start.master_addresses.empty() ? own_address_ : start.master_addresses.front());
+  reach_ = std::make_unique<Reach>(
+      node_.loop(), start.master_addresses, start.master_port, [this](Result<std::string> address) {
+        if (address) return this->start(*address);
+        cannot_start(fmt::format("{} cannot reach the store of rank 0: {}", job_.host, address.error().message));
+      });
+}
+
+void MemberNode::start(const std::string& master_addr) {
+  if (!in_round_ || end_ || error_) return;
+  plan_.master_addr = master_addr;
+  plan_.variables = interface_variables(own_address_);
+  if (!node_.stop_signals().empty()) return cannot_start("a signal asked this node to end");
+  node_.events().rendezvous(Clock::now() - began_, plan_.restarts);
+  node_.start_round(plan_);
+}
+
+void MemberNode::cannot_start(const std::string& why) {
+  in_round_ = false;
+  member_->tell(RoundEnded{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = why});
+}
+
+// Gloo binds to what this node's own name resolves to. Where that is loopback, or nothing, it is told the interface that
+// the other nodes reach.
+process::Environment MemberNode::interface_variables(const std::string& own_address) const {
+  process::Environment variables;
+  const std::vector<net::InterfaceAddress> all = net::interface_addresses();
+  std::string reached = net::interface_of(all, own_address);
+  auto unset = [&](const char* name) { return find_variable(job_.environment, name) == nullptr; };
+  if (!membership_.interface.empty()) {
+    auto chosen = net::select_interfaces(all, membership_.interface);
+    if (chosen) reached = chosen->front().interface;
+    if (unset("NCCL_SOCKET_IFNAME") && !reached.empty()) variables.emplace_back("NCCL_SOCKET_IFNAME", reached);
+  }
+  if (reached.empty() || !unset("GLOO_SOCKET_IFNAME")) return variables;
+  if (!membership_.interface.empty() || !node_.own_name_is_reachable())
+    variables.emplace_back("GLOO_SOCKET_IFNAME", reached);
+  return variables;
+}
+
+void MemberNode::round_started() {
+  RoundStarted started{.round = plan_.round, .pids = {}};
+  for (const Worker& worker : node_.crew()->workers()) started.pids.push_back(worker.child.pid);
+  member_->tell(started);
+}
+
+void MemberNode::worker_failed(const Worker& worker) {
+  if (member_) member_->tell(WorkerFailed{plan_.round, worker.placement.rank, worker.status.text()});
+}
+
+void MemberNode::round_ended(const std::optional<Error>& error) {
+  in_round_ = false;
+  if (error_) return node_.finish();
+  Crew* crew = node_.crew();
+  RoundEnded ended{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = {}};
+  if (error) ended.start_error = error->text();
+  if (crew != nullptr && crew->plan().round == plan_.round) {
+    ended.succeeded = !error && !crew->anyone_failed() && crew->workers().size() == static_cast<size_t>(job_.workers);
+    ended.outcomes = encode_outcomes(crew->outcomes(node_.console().log()));
+  }
+  member_->tell(ended);
+}
+
+void MemberNode::on(const StopRound& stop) {
+  if (!in_round_ || stop.round != plan_.round) return;
+  if (reach_ && plan_.master_addr.empty()) {
+    reach_.reset();
+    return cannot_start("the round was stopped before it began here");
+  }
+  node_.console().log().debug("round {} is stopped: {}", stop.round, stop.reason);
+  node_.stop_round(stop.signal, stop.grace);
+}
+
+void MemberNode::on(const PassSignal& pass) {
+  if (node_.crew() != nullptr) node_.crew()->signal_all(pass.signal);
+}
+
+void MemberNode::on(const EndJob& end) {
+  end_ = end;
+  if (in_round_) return node_.stop_round(SIGKILL, Duration(0));  // it should have ended; the rest follows
+  node_.finish();
+}
+
+void MemberNode::end_with(Error error) {
+  if (end_ || error_) return;
+  error_ = std::move(error);
+  if (Uplink* uplink = node_.uplink()) uplink->give_up();
+  if (in_round_ && node_.crew() != nullptr && node_.crew()->running() > 0)
+    return node_.stop_round(SIGKILL, Duration(0));
+  node_.finish();
+}
+
+void MemberNode::stop_asked(int signal) {
+  if (end_ || error_) return;
+  if (welcomed_) return member_->tell(StopRequest{signal});
+  end_ = EndJob{kSignalBase + signal, ""};
+  node_.finish();
+}
+
+int MemberNode::conclude(Conclusion& conclusion, const std::optional<Error>& error) {
+  if (error) return conclusion.not_started(*error);
+  if (error_) return conclusion.member_failed(node_.crew(), *error_);
+  return conclusion.member_ended(node_.crew(), end_->exit_code, end_->text);
+}
+
+}  // namespace
+
+std::unique_ptr<Director> make_member_node(NodeControl& node, const JobSpec& job, WardenLink& link) {
+  return std::make_unique<MemberNode>(node, job, link);
+}
+
+}  // namespace muster::agent

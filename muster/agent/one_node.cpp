@@ -1,0 +1,105 @@
+// A job that has this node alone decides for itself.
+#include "muster/agent/director.h"
+#include "muster/agent/report.h"
+#include "muster/agent/restart_policy.h"
+#include "muster/base/random.h"
+
+namespace muster::agent {
+namespace {
+
+std::string random_job_id() {
+  unsigned char bytes[8];
+  fill_random(bytes);
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
+class OneNode final : public Director {
+ public:
+  OneNode(NodeControl& node, const JobSpec& job, int warden_pid) : node_(node), job_(job), warden_pid_(warden_pid) {
+    plan_.world_size = plan_.role_world_size = job.workers;
+    plan_.master_addr = job.master_addr;
+    plan_.job = random_job_id();
+  }
+
+  void begin() override { start(); }
+  void round_started() override {}
+  void worker_failed(const Worker& /*worker*/) override {}
+  void round_ended(const std::optional<Error>& error) override;
+  void stop_asked(int /*signal*/) override { failed_first_ = node_.crew() != nullptr && node_.crew()->anyone_failed(); }
+  int conclude(Conclusion& conclusion, const std::optional<Error>& error) override;
+  Conclusion::Count count() const override { return {.round = plan_.round, .restarts = plan_.restarts}; }
+
+ private:
+  void start();
+  bool restart_after_failure();
+  bool signalled() const { return !node_.stop_signals().empty(); }
+
+  NodeControl& node_;
+  const JobSpec& job_;
+  int warden_pid_;
+  RoundPlan plan_;
+  bool failed_first_ = false;  // a worker had failed before the first signal that asked us to end
+  std::optional<Error> start_error_;
+  std::vector<WorkerOutcome> outcomes_;
+  Verdict verdict_;
+};
+
+void OneNode::start() {
+  TimePoint begin = Clock::now();
+  auto port = node_.open_store({});
+  if (!port) {
+    start_error_ = port.error();
+    return node_.finish();
+  }
+  plan_.master_port = *port;
+  node_.events().rendezvous(Clock::now() - begin, plan_.restarts);
+  node_.start_round(plan_);
+}
+
+void OneNode::round_ended(const std::optional<Error>& error) {
+  start_error_ = error;
+  if (!error && node_.crew()->anyone_failed() && restart_after_failure()) return start();
+  node_.finish();
+}
+
+bool OneNode::restart_after_failure() {
+  Log& log = node_.console().log();
+  outcomes_ = node_.crew()->outcomes(log);
+  verdict_ = judge(outcomes_);
+  const WorkerOutcome& root = outcomes_[verdict_.root];
+  if (!signalled()) node_.voice().failed(root, job_.command.program);
+  RestartDecision decision = decide_restart(plan_.restarts, job_.max_restarts, signalled());
+  log.debug("root cause: {}", verdict_.reason);
+  if (!decision.restart) {
+    log.debug("no restart: {}", decision.reason);
+    return false;
+  }
+  node_.voice().restarting(decision.reason, root);
+  ++plan_.restarts;
+  ++plan_.round;
+  return true;
+}
+
+int OneNode::conclude(Conclusion& conclusion, const std::optional<Error>& error) {
+  if (error) return conclusion.not_started(*error);
+  if (start_error_) return conclusion.not_started(*start_error_);
+  bool restarts_left = plan_.restarts < job_.max_restarts;
+  Crew& crew = *node_.crew();
+  switch (ending_of(crew.anyone_failed(), signalled(), failed_first_, restarts_left)) {
+    case Ending::kSucceeded:
+      return conclusion.succeeded(crew.workers());
+    case Ending::kFailed:
+      return conclusion.failed(crew.workers(), std::move(outcomes_), std::move(verdict_));
+    case Ending::kSignalled:
+      break;
+  }
+  return conclusion.signalled(node_.stop_signals().front(), warden_pid_, crew.outcomes(node_.console().log()));
+}
+
+}  // namespace
+
+std::unique_ptr<Director> make_one_node(NodeControl& node, const JobSpec& job, int warden_pid) {
+  return std::make_unique<OneNode>(node, job, warden_pid);
+}
+
+}  // namespace muster::agent

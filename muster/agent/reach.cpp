@@ -1,0 +1,65 @@
+#include "muster/agent/reach.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "muster/net/interfaces.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr auto kEach = std::chrono::seconds(2);
+
+}  // namespace
+
+Reach::Reach(net::EventLoop& loop, std::vector<std::string> addresses, uint16_t port, Done done)
+    : loop_(loop), addresses_(std::move(addresses)), port_(port), done_(std::move(done)) {
+  timer_ = loop_.call_after(Duration(0), [this] { try_next(); });
+}
+
+Reach::~Reach() { stop(); }
+
+void Reach::stop() {
+  loop_.cancel(timer_);
+  if (socket_) loop_.unwatch(socket_.get());
+  socket_.reset();
+}
+
+void Reach::try_next() {
+  if (current_ == addresses_.size())
+    return done_(Error{ErrorKind::kPeer, failures_.empty() ? "nobody knows its address" : failures_, {}});
+  auto address = net::parse_address(addresses_[current_], port_);
+  if (!address) return failed(address.error().message);
+  socket_.reset(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const bool begun = socket_ && (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address->storage),
+                                           address->length) == 0 ||
+                                 errno == EINPROGRESS);
+  if (!begun) {
+    const int error = errno;
+    socket_.reset();
+    return failed(::strerror(error));
+  }
+  timer_ = loop_.call_after(kEach, [this] { failed("no answer"); });
+  loop_.watch(socket_.get(), EPOLLOUT, [this](uint32_t) { connected(); });
+}
+
+void Reach::connected() {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return failed(::strerror(error));
+  stop();
+  Done done = std::move(done_);  // it may destroy this object
+  done(addresses_[current_]);
+}
+
+void Reach::failed(const std::string& why) {
+  stop();
+  failures_ += fmt::format("{}{} port {}: {}", failures_.empty() ? "" : "; ", addresses_[current_], port_, why);
+  ++current_;
+  timer_ = loop_.call_after(Duration(0), [this] { try_next(); });
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,110 @@
+#include "muster/agent/report/outcome_codec.h"
+
+#include "muster/base/bytes.h"
+
+namespace muster::agent {
+namespace {
+
+using SystemTime = std::chrono::system_clock::time_point;
+
+void put_time(ByteWriter& out, TimePoint time) { out.i64(time.time_since_epoch().count()); }
+
+void put_time(ByteWriter& out, const std::optional<TimePoint>& time) {
+  out.boolean(time.has_value());
+  if (time) put_time(out, *time);
+}
+
+// Unsigned, since the difference of two clocks that somebody made up may overflow.
+TimePoint get_time(ByteReader& in, Duration offset) {
+  return TimePoint(Duration(static_cast<int64_t>(in.u64() - static_cast<uint64_t>(offset.count()))));
+}
+
+std::optional<TimePoint> get_optional_time(ByteReader& in, Duration offset) {
+  if (!in.boolean()) return std::nullopt;
+  return get_time(in, offset);
+}
+
+void put(ByteWriter& out, const WorkerOutcome& worker) {
+  out.u32(static_cast<uint32_t>(worker.rank));
+  out.u32(static_cast<uint32_t>(worker.local_rank));
+  out.u32(static_cast<uint32_t>(worker.pid));
+  out.text(worker.host);
+  out.u32(static_cast<uint32_t>(worker.status.code));
+  out.u32(static_cast<uint32_t>(worker.status.signal));
+  put_time(out, worker.started);
+  put_time(out, worker.ended);
+  out.i64(worker.ended_at.time_since_epoch().count());
+  put_time(out, worker.stop_requested);
+  out.text(worker.output.tail);
+  put_time(out, worker.output.first_error_time);
+  out.text(worker.output.exception_line);
+  out.text(worker.stdout_log);
+  out.text(worker.stderr_log);
+  out.boolean(worker.error_file.has_value());
+  if (worker.error_file) {
+    out.text(worker.error_file->message);
+    out.text(worker.error_file->callstack);
+    out.boolean(worker.error_file->timestamp.has_value());
+    out.i64(worker.error_file->timestamp.value_or(0));
+    out.boolean(worker.error_file->structured);
+  }
+  out.text(worker.error_file_path);
+  out.u8(static_cast<uint8_t>(worker.oom));
+}
+
+ErrorFile get_error_file(ByteReader& in) {
+  ErrorFile file;
+  file.message = in.text();
+  file.callstack = in.text();
+  const bool has_time = in.boolean();
+  const int64_t time = in.i64();
+  if (has_time) file.timestamp = time;
+  file.structured = in.boolean();
+  return file;
+}
+
+WorkerOutcome get(ByteReader& in, Duration offset) {
+  WorkerOutcome worker;
+  worker.rank = static_cast<int>(in.u32());
+  worker.local_rank = static_cast<int>(in.u32());
+  worker.pid = static_cast<int>(in.u32());
+  worker.host = in.text();
+  worker.status.code = static_cast<int>(in.u32());
+  worker.status.signal = static_cast<int>(in.u32());
+  worker.started = get_time(in, offset);
+  worker.ended = get_time(in, offset);
+  worker.ended_at = SystemTime(SystemTime::duration(in.i64()));
+  worker.stop_requested = get_optional_time(in, offset);
+  worker.output.tail = in.text();
+  worker.output.first_error_time = get_optional_time(in, offset);
+  worker.output.exception_line = in.text();
+  worker.stdout_log = in.text();
+  worker.stderr_log = in.text();
+  if (in.boolean()) worker.error_file = get_error_file(in);
+  worker.error_file_path = in.text();
+  const uint8_t oom = in.u8();
+  if (oom > static_cast<uint8_t>(process::OomVerdict::kYes)) in.fail();
+  worker.oom = static_cast<process::OomVerdict>(oom);
+  if (worker.rank < 0 || worker.local_rank < 0 || worker.status.signal < 0 || worker.status.signal > 64) in.fail();
+  return worker;
+}
+
+}  // namespace
+
+std::string encode_outcomes(const std::vector<WorkerOutcome>& outcomes) {
+  ByteWriter out;
+  out.u32(static_cast<uint32_t>(outcomes.size()));
+  for (const WorkerOutcome& outcome : outcomes) put(out, outcome);
+  return std::move(out).take();
+}
+
+Result<std::vector<WorkerOutcome>> decode_outcomes(std::string_view bytes, Duration offset) {
+  ByteReader in(bytes);
+  const size_t count = in.count(1);
+  std::vector<WorkerOutcome> outcomes;
+  for (size_t i = 0; i < count && in.ok(); ++i) outcomes.push_back(get(in, offset));
+  if (!in.done()) return Error{ErrorKind::kPeer, "its account of how the workers ended is not understood", {}};
+  return outcomes;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,119 @@
+#include "muster/agent/uplink.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace muster::agent {
+namespace {
+
+constexpr size_t kReadSize = 64 << 10;
+// A line longer than this travels in pieces.
+constexpr size_t kLongestLine = 256 << 10;
+// What may wait for the network before the pipes have to.
+constexpr size_t kMostUnsent = 1 << 20;
+constexpr auto kConnectTime = std::chrono::seconds(30);
+
+}  // namespace
+
+Result<std::unique_ptr<Uplink>> Uplink::open(net::EventLoop& loop) {
+  std::unique_ptr<Uplink> uplink(new Uplink(loop));
+  for (Pipe& pipe : uplink->pipes_) {
+    int fds[2];
+    if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return system_error(errno, "pipe");
+    pipe.read.reset(fds[0]);
+    pipe.write.reset(fds[1]);
+  }
+  return uplink;
+}
+
+Uplink::~Uplink() {
+  if (!reading_) return;
+  for (Pipe& pipe : pipes_) loop_.unwatch(pipe.read.get());
+}
+
+void Uplink::connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node) {
+  rendezvous::Channel::Options options;
+  options.token = token;
+  options.purpose = rendezvous::Purpose::kOutput;
+  connector_ = rendezvous::Connector::start(
+      loop_, {launcher}, options, kConnectTime, Deadline::in(kConnectTime),
+      [this, node](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+        if (!channel) return give_up();
+        channel_ = *std::move(channel);
+        channel_->detach();
+        channel_->resume_on(loop_, {.opened = {},
+                                    .received = [](std::string_view) {},
+                                    .closed = [this](const Error&) { loop_.defer([this] { give_up(); }); },
+                                    .drained = [this] { update(); }});
+        channel_->send(rendezvous::encode(rendezvous::OutputHello{node}));
+        update();
+      });
+}
+
+void Uplink::give_up() {
+  gone_ = true;
+  channel_.reset();
+  update();
+}
+
+// Reads while somebody takes it; wakes who waits for everything to be gone.
+void Uplink::update() {
+  const bool wanted = gone_ || (channel_ && channel_->unsent() < kMostUnsent);
+  if (wanted != reading_) {
+    reading_ = wanted;
+    for (uint8_t stream : {0, 1}) {
+      const int fd = pipes_[stream].read.get();
+      if (wanted) {
+        loop_.watch(fd, EPOLLIN, [this, stream](uint32_t) { readable(stream); });
+      } else {
+        loop_.unwatch(fd);
+      }
+    }
+  }
+  if (on_idle_ && idle()) on_idle_();
+}
+
+void Uplink::readable(uint8_t stream) {
+  char buffer[kReadSize];
+  const ssize_t size = ::read(pipes_[stream].read.get(), buffer, sizeof buffer);
+  if (size > 0 && channel_) send_lines(stream, {buffer, static_cast<size_t>(size)});
+  update();
+}
+
+void Uplink::send_lines(uint8_t stream, std::string_view bytes) {
+  std::string& line = pipes_[stream].line;
+  const size_t end = bytes.rfind('\n');
+  if (end == std::string_view::npos && line.size() + bytes.size() < kLongestLine) {
+    line.append(bytes);
+    return;
+  }
+  const size_t whole = end == std::string_view::npos ? bytes.size() : end + 1;
+  rendezvous::Chunk chunk{.stream = stream, .bytes = std::move(line)};
+  chunk.bytes.append(bytes.substr(0, whole));
+  line.assign(bytes.substr(whole));
+  channel_->send(rendezvous::encode(chunk));
+}
+
+void Uplink::flush() {
+  for (uint8_t stream : {0, 1}) {
+    std::string& line = pipes_[stream].line;
+    int waiting = 0;
+    if (line.empty() || !channel_ || ::ioctl(pipes_[stream].read.get(), FIONREAD, &waiting) != 0 || waiting > 0)
+      continue;
+    channel_->send(rendezvous::encode(rendezvous::Chunk{stream, std::exchange(line, {})}));
+  }
+}
+
+bool Uplink::idle() const {
+  for (const Pipe& pipe : pipes_) {
+    int waiting = 0;
+    if (::ioctl(pipe.read.get(), FIONREAD, &waiting) == 0 && waiting > 0) return false;
+  }
+  return gone_ || (channel_ && channel_->unsent() == 0);
+}
+
+}  // namespace muster::agent

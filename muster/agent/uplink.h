@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "muster/base/fd.h"
+#include "muster/net/address.h"
+#include "muster/net/event_loop.h"
+#include "muster/rendezvous/channel.h"
+#include "muster/rendezvous/protocol.h"
+
+namespace muster::agent {
+
+// An agent's stdout and stderr on their way to the launcher: two pipes that the console writes to, and a connection of
+// its own that takes whole lines from them. While the launcher does not read, or there is no connection yet, the pipes
+// fill up and the console spools, as with any slow reader. When the connection is gone what still comes is dropped.
+class Uplink {
+ public:
+  static Result<std::unique_ptr<Uplink>> open(net::EventLoop& loop);
+  ~Uplink();
+
+  int stdout_fd() const { return pipes_[0].write.get(); }
+  int stderr_fd() const { return pipes_[1].write.get(); }
+
+  void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node);
+  // The last bytes have been written: an unfinished line goes too.
+  void flush();
+  // Nobody will ever read: what comes is dropped.
+  void give_up();
+  // Everything that was written has been handed to the network, or dropped.
+  bool idle() const;
+  void on_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
+
+ private:
+  struct Pipe {
+    Fd read, write;
+    std::string line;  // read, not yet sent: an unfinished line
+  };
+
+  explicit Uplink(net::EventLoop& loop) : loop_(loop) {}
+  void readable(uint8_t stream);
+  void send_lines(uint8_t stream, std::string_view bytes);
+  void update();
+
+  net::EventLoop& loop_;
+  Pipe pipes_[2];
+  std::unique_ptr<rendezvous::Connector> connector_;
+  std::unique_ptr<rendezvous::Channel> channel_;
+  bool gone_ = false;
+  bool reading_ = false;
+  std::function<void()> on_idle_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,45 @@
+#include "muster/agent/warden_link.h"
+
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <new>
+
+#include "muster/base/error.h"
+
+namespace muster::agent {
+
+struct WardenLink::Page {
+  std::atomic<bool> ready{false};
+  std::atomic<int64_t> pulse{0};
+  Terms terms;  // written before `ready`, never after
+};
+
+WardenLink::WardenLink() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  void* memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  MUSTER_CHECK(memory != MAP_FAILED && wake_);
+  page_ = new (memory) Page;
+}
+
+WardenLink::~WardenLink() { ::munmap(page_, sizeof(Page)); }
+
+void WardenLink::set_terms(const Terms& terms) {
+  page_->terms = terms;
+  pulse(Clock::now());
+  page_->ready.store(true, std::memory_order_release);
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void WardenLink::pulse(TimePoint now) { page_->pulse.store(now.time_since_epoch().count(), std::memory_order_relaxed); }
+
+std::optional<WardenLink::Terms> WardenLink::terms() const {
+  if (!page_->ready.load(std::memory_order_acquire)) return std::nullopt;
+  return page_->terms;
+}
+
+TimePoint WardenLink::last_pulse() const { return TimePoint(Duration(page_->pulse.load(std::memory_order_relaxed))); }
+
+}  // namespace muster::agent

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/agent/job.h"
+#include "muster/cluster/description.h"
+#include "muster/cluster/hosts.h"
+#include "muster/cluster/ssh/starter.h"
+#include "muster/rendezvous/membership.h"
+
+namespace muster::launcher {
+
+// A job on several nodes that this process starts: `muster run --hosts`, `--hostfile`, `--local-nodes`.
+struct FanOut {
+  agent::JobSpec job;  // for what this process itself does: console, signals, report
+  std::vector<cluster::Host> hosts;
+  bool local = false;  // simulated nodes: agents on this machine, each a host of its own
+  cluster::ssh::Options ssh;
+  cluster::Description
+      description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
+  rendezvous::MembershipOptions membership;
+  agent::PortRange ports;
+  std::string interface;  // --interface; empty: any
+};
+
+// Runs it to its end; returns muster's exit code. The coordinator's port is bound before any agent is started. When this
+// process dies, however, the agents end their workers.
+int run_fan_out(const FanOut& spec);
+
+}  // namespace muster::launcher

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/agent/companion.h"
+#include "muster/agent/job.h"
+#include "muster/rendezvous/membership.h"
+
+namespace muster::launcher {
+
+// A job on several nodes, each of which runs its own muster, as torchrun is used.
+struct Symmetric {
+  agent::JobSpec job;  // with job.membership: token, coordinators (the endpoint), node rank, sizes
+  rendezvous::MembershipOptions membership;  // of the coordinator, on the node that hosts it
+  std::string host;        // of the endpoint as given: what workers get as MASTER_ADDR in a static rendezvous
+  uint16_t port = 0;       // of the endpoint
+  bool fixed_port = true;  // false: derived; the first free of `candidates` is taken
+  std::vector<uint16_t> candidates;
+  // Who hosts: torchrun's rules. kYes: this node, and an error if the port is taken; kGuess: this node if the port is
+  // free, else a client (somebody else on this machine hosts); kNo: a client.
+  enum class Hosts { kNo, kGuess, kYes } hosts = Hosts::kNo;
+};
+
+// Binds the endpoint if this node hosts, then runs warden and agent as run_under_warden() does, with the coordinator
+// beside the agent. Returns muster's exit code.
+int run_symmetric(Symmetric spec);
+
+}  // namespace muster::launcher

@@ -1,0 +1,132 @@
+#include "muster/net/interfaces.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "muster/base/fd.h"
+
+namespace muster::net {
+namespace {
+
+// The bytes that a prefix length counts.
+std::string address_bytes(const Address& address) {
+  if (address.storage.ss_family == AF_INET) {
+    const in_addr& ip = reinterpret_cast<const sockaddr_in&>(address.storage).sin_addr;
+    return {reinterpret_cast<const char*>(&ip), sizeof ip};
+  }
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr;
+  return {reinterpret_cast<const char*>(&ip), sizeof ip};
+}
+
+bool same_prefix(std::string_view a, std::string_view b, size_t bits) {
+  if (a.size() != b.size()) return false;
+  const size_t whole = bits / 8;
+  if (a.substr(0, whole) != b.substr(0, whole)) return false;
+  if (bits % 8 == 0) return true;
+  const int mask = 0xff << (8 - bits % 8) & 0xff;
+  return (a[whole] & mask) == (b[whole] & mask);
+}
+
+Error no_match(std::string_view wanted, const std::vector<InterfaceAddress>& all) {
+  std::string known;
+  for (const InterfaceAddress& each : all)
+    if (!each.loopback)
+      known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", each.interface, each.address.host());
+  return {ErrorKind::kUsage, fmt::format("no interface of this machine is '{}'", wanted),
+          known.empty() ? "there is none but loopback" : "there are " + known};
+}
+
+}  // namespace
+
+std::vector<InterfaceAddress> interface_addresses() {
+  std::vector<InterfaceAddress> found;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
+    const int family = each->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    InterfaceAddress entry;
+    entry.interface = each->ifa_name;
+    entry.loopback = (each->ifa_flags & IFF_LOOPBACK) != 0;
+    entry.address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    std::memcpy(&entry.address.storage, each->ifa_addr, entry.address.length);
+    if (family == AF_INET6 &&
+        IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(entry.address.storage).sin6_addr))
+      continue;
+    found.push_back(std::move(entry));
+  }
+  ::freeifaddrs(list);
+  return found;
+}
+
+Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<InterfaceAddress>& all,
+                                                        std::string_view wanted) {
+  std::vector<InterfaceAddress> chosen;
+  const size_t slash = wanted.find('/');
+  if (slash == std::string_view::npos) {
+    std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
+                 [&](const auto& each) { return each.interface == wanted || each.address.host() == wanted; });
+  } else {
+    auto network = parse_address(wanted.substr(0, slash), 0);
+    size_t bits = 0;
+    const std::string_view digits = wanted.substr(slash + 1);
+    auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
+    if (!network || error != std::errc() || end != digits.data() + digits.size() ||
+        bits > 8 * address_bytes(*network).size())
+      return Error{ErrorKind::kUsage, fmt::format("'{}' is no network", wanted), "write it as 10.0.0.0/8"};
+    const std::string prefix = address_bytes(*network);
+    std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
+                 [&](const auto& each) { return same_prefix(address_bytes(each.address), prefix, bits); });
+  }
+  if (chosen.empty()) return no_match(wanted, all);
+  return chosen;
+}
+
+std::string interface_of(const std::vector<InterfaceAddress>& all, std::string_view address) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.address.host() == address; });
+  return found == all.end() ? std::string() : found->interface;
+}
+
+Result<Address> source_address_towards(const Address& peer) {
+  Fd socket(::socket(peer.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  Address target = peer;
+  if (target.port() == 0) reinterpret_cast<sockaddr_in&>(target.storage).sin_port = htons(9);
+  if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&target.storage), target.length) != 0)
+    return system_error(errno, fmt::format("no route to {}", peer.host()));
+  Address own;
+  own.length = sizeof own.storage;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0)
+    return system_error(errno, "getsockname");
+  return own;
+}
+
+Result<Address> parse_address(std::string_view host, uint16_t port) {
+  const std::string text(host);
+  Address address;
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address.storage);
+  if (::inet_pton(AF_INET, text.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(port);
+    address.length = sizeof v4;
+    return address;
+  }
+  if (::inet_pton(AF_INET6, text.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    address.length = sizeof v6;
+    return address;
+  }
+  return usage_error("'{}' is no numeric address", text);
+}
+
+}  // namespace muster::net

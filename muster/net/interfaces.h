@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/result.h"
+#include "muster/net/address.h"
+
+namespace muster::net {
+
+struct InterfaceAddress {
+  std::string interface;  // "eth0"
+  Address address;        // port 0
+  bool loopback = false;
+};
+
+// Of all interfaces that are up, in the kernel's order; link-local IPv6 addresses are left out: they mean nothing
+// elsewhere.
+std::vector<InterfaceAddress> interface_addresses();
+
+// Which of them `wanted` means: an interface ("eth0") or a network ("10.0.0.0/8", "fd00::/64"). Pure.
+Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<InterfaceAddress>& all,
+                                                        std::string_view wanted);
+
+// The interface that has a numeric address; empty: none.
+std::string interface_of(const std::vector<InterfaceAddress>& all, std::string_view address);
+
+// The address this machine would send from to reach another; asks the routing table, sends nothing.
+Result<Address> source_address_towards(const Address& peer);
+
+// Numeric only, never the resolver: "10.0.0.1", "fd00::1".
+Result<Address> parse_address(std::string_view host, uint16_t port);
+
+}  // namespace muster::net

@@ -1,0 +1,66 @@
+#include "muster/net/interfaces.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace muster::net {
+namespace {
+
+std::vector<InterfaceAddress> machine() {
+  std::vector<InterfaceAddress> all;
+  auto add = [&](const char* name, const char* address) {
+    all.push_back({name, *parse_address(address, 0), std::string_view(name) == "lo"});
+  };
+  add("lo", "127.0.0.1");
+  add("eth0", "192.168.1.7");
+  add("ib0", "10.1.2.3");
+  add("ib0", "fd00:1::7");
+  return all;
+}
+
+std::vector<std::string> selected(std::string_view wanted) {
+  std::vector<std::string> hosts;
+  auto chosen = select_interfaces(machine(), wanted);
+  if (!chosen) return {chosen.error().text()};
+  for (const InterfaceAddress& each : *chosen) hosts.push_back(each.address.host());
+  return hosts;
+}
+
+using Hosts = std::vector<std::string>;
+
+TEST(SelectInterfaces, ByNameAddressAndNetwork) {
+  EXPECT_EQ(selected("ib0"), (Hosts{"10.1.2.3", "fd00:1::7"}));
+  EXPECT_EQ(selected("192.168.1.7"), Hosts{"192.168.1.7"});
+  EXPECT_EQ(selected("10.0.0.0/8"), Hosts{"10.1.2.3"});
+  EXPECT_EQ(selected("10.1.2.2/31"), Hosts{"10.1.2.3"});
+  EXPECT_EQ(selected("fd00::/16"), Hosts{"fd00:1::7"});
+}
+
+TEST(SelectInterfaces, NamesWhatThereIs) {
+  const std::string there = "; there are eth0 (192.168.1.7), ib0 (10.1.2.3), ib0 (fd00:1::7)";
+  EXPECT_EQ(selected("eth7"), Hosts{"no interface of this machine is 'eth7'" + there});
+  EXPECT_EQ(selected("10.1.2.0/31"), Hosts{"no interface of this machine is '10.1.2.0/31'" + there});
+  EXPECT_EQ(selected("10.0.0.0/33"), Hosts{"'10.0.0.0/33' is no network; write it as 10.0.0.0/8"});
+  EXPECT_EQ(selected("10.0.0.0/"), Hosts{"'10.0.0.0/' is no network; write it as 10.0.0.0/8"});
+}
+
+TEST(InterfaceOf, KnowsWhoHasAnAddress) {
+  EXPECT_EQ(interface_of(machine(), "10.1.2.3"), "ib0");
+  EXPECT_EQ(interface_of(machine(), "10.1.2.4"), "");
+}
+
+TEST(InterfaceAddresses, LoopbackIsThere) {
+  auto all = interface_addresses();
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(),
+                          [](const auto& each) { return each.loopback && each.address.host() == "127.0.0.1"; }));
+}
+
+TEST(SourceAddress, OfLoopbackIsLoopback) {
+  auto source = source_address_towards(*parse_address("127.0.0.1", 0));
+  ASSERT_TRUE(source.ok()) << source.error().text();
+  EXPECT_TRUE(source->is_loopback());
+}
+
+}  // namespace
+}  // namespace muster::net

@@ -1,0 +1,92 @@
+#include "muster/rendezvous/member.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// For one address; there may be several, and the coordinator may not be there yet.
+constexpr auto kEachAddress = std::chrono::seconds(2);
+constexpr auto kWaitingPeriod = std::chrono::seconds(1);
+
+}  // namespace
+
+class Member::Impl {
+ public:
+  Impl(net::EventLoop& loop, const Token& token, std::vector<net::Address> coordinators, Join join, Deadline join_by,
+       Handlers handlers)
+      : loop_(loop), join_(std::move(join)), handlers_(std::move(handlers)) {
+    Channel::Options options;
+    options.token = token;
+    options.max_message = 16 << 20;
+    connector_ = Connector::start(loop, std::move(coordinators), options, kEachAddress, join_by,
+                                  [this](Result<std::unique_ptr<Channel>> channel) { connected(std::move(channel)); });
+    say_waiting();
+  }
+  ~Impl() { loop_.cancel(waiting_); }
+
+  void tell(const Message& message) {
+    if (channel_) channel_->send(encode(message));
+  }
+  const Channel* channel() const { return channel_.get(); }
+
+ private:
+  void connected(Result<std::unique_ptr<Channel>> channel) {
+    loop_.cancel(waiting_);
+    if (!channel) return handlers_.refused(channel.error());
+    channel_ = *std::move(channel);
+    channel_->detach();
+    channel_->resume_on(loop_, {.opened = {},
+                                .received = [this](std::string_view bytes) { received(bytes); },
+                                .closed = [this](const Error& why) { closed(why); },
+                                .drained = {}});
+    tell(join_);
+  }
+
+  void received(std::string_view bytes) {
+    auto message = decode(bytes);
+    if (!message) return closed(message.error());
+    if (const auto* refuse = std::get_if<Refuse>(&*message)) {
+      ended_ = true;
+      return handlers_.refused({ErrorKind::kPeer, refuse->reason, refuse->hint});
+    }
+    if (std::holds_alternative<Welcome>(*message)) welcomed_ = true;
+    if (std::holds_alternative<EndJob>(*message)) ended_ = true;
+    handlers_.told(*message);
+  }
+
+  void closed(const Error& why) {
+    if (ended_) return;
+    ended_ = true;
+    (welcomed_ ? handlers_.lost : handlers_.refused)(why);
+  }
+
+  void say_waiting() {
+    waiting_ = loop_.call_after(kWaitingPeriod, [this] {
+      if (std::string failure = connector_->last_failure(); !failure.empty() && handlers_.waiting)
+        handlers_.waiting(failure);
+      say_waiting();
+    });
+  }
+
+  net::EventLoop& loop_;
+  Join join_;
+  Handlers handlers_;
+  std::unique_ptr<Connector> connector_;
+  std::unique_ptr<Channel> channel_;
+  net::EventLoop::TimerId waiting_ = 0;
+  bool welcomed_ = false;
+  bool ended_ = false;  // whatever comes now is no news
+};
+
+Member::Member(net::EventLoop& loop, const Token& token, std::vector<net::Address> coordinators, Join join,
+               Deadline join_by, Handlers handlers)
+    : impl_(std::make_unique<Impl>(loop, token, std::move(coordinators), std::move(join), join_by,
+                                   std::move(handlers))) {}
+Member::~Member() = default;
+
+void Member::tell(const Message& message) { impl_->tell(message); }
+std::string Member::local_address() const {
+  return impl_->channel() == nullptr ? "" : impl_->channel()->local().host();
+}
+const net::Address& Member::coordinator() const { return impl_->channel()->peer(); }
+
+}  // namespace muster::rendezvous
