@@ -1,11 +1,7 @@
 #include "muster/agent/conclusion.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "muster/agent/error_file.h"
+#include "muster/agent/publication.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
@@ -14,18 +10,7 @@ namespace {
 constexpr int kTorchrunFailed = 1;
 constexpr int kSignalBase = 128;
 
-Result<void> write_whole_file(const std::string& path, const std::string& text) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return system_error(errno, fmt::format("cannot write {}", path));
-  return write_all(fd.get(), text.data(), text.size());
-}
-
 }  // namespace
-
-bool wants_colour(const JobSpec& job) {
-  const std::string* no_colour = find_variable(job.environment, "NO_COLOR");
-  return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
-}
 
 Conclusion::Conclusion(const JobSpec& job, Console& console, Events* events, const LogLayout* layout, Count count)
     : job_(job),
@@ -47,7 +32,7 @@ int Conclusion::failed(const std::vector<Worker>& workers, std::vector<WorkerOut
   record_ends(workers, fmt::format("rank {} failed: {}", root.rank, root.status.text()));
   copy_error_file(root);
   layout_->remove_if_temporary(true);
-  publish(make_report("worker-failed", code, std::move(outcomes), std::move(verdict)));
+  publish(report("worker-failed", code, std::move(outcomes), std::move(verdict)));
   return code;
 }
 
@@ -56,9 +41,9 @@ int Conclusion::signalled(int signal, int launcher_pid, std::vector<WorkerOutcom
   events_->agent_ended(fmt::format("received {}", process::signal_name(signal)), count_.restarts);
   layout_->remove_if_temporary(true);
   Verdict verdict = judge(outcomes);
-  Report report = make_report("signalled", code, std::move(outcomes), std::move(verdict));
-  report.signal = signal;
-  publish(report);
+  Report result = report("signalled", code, std::move(outcomes), std::move(verdict));
+  result.signal = signal;
+  publish(result);
   if (torchrun_) {
     constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.api.SignalException";
     console_.write(Stream::kStderr, fmt::format("{}: Process {} got signal: {}\n", kException, launcher_pid, signal));
@@ -72,9 +57,9 @@ int Conclusion::not_started(const Error& error) {
   if (!torchrun_ && error.kind == ErrorKind::kUsage && count_.round > 0) code = kMusterFailed;
   if (events_ != nullptr) events_->agent_ended(error.text(), count_.restarts);
   if (layout_ != nullptr) layout_->remove_if_temporary(false);
-  Report report = make_report("muster-failed", code, {}, {});
-  report.message = error.text();
-  write_report_file(report);
+  Report result = report("muster-failed", code, {}, {});
+  result.message = error.text();
+  write_report_file(job_, console_, result);
   console_.log().error("{}", error.text());
   return code;
 }
@@ -96,35 +81,16 @@ void Conclusion::record_member(const Crew* crew, const std::string& failure) {
   layout_->remove_if_temporary(!failure.empty());
 }
 
-Report Conclusion::make_report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
-                               Verdict verdict) const {
-  Report report;
-  report.kind = std::move(kind);
-  report.entrypoint = job_.command.entrypoint;
-  report.command = worker_argv(job_.command, outcomes.empty() ? 0 : outcomes[verdict.root].local_rank);
-  report.run_id = job_.run_id;
+Report Conclusion::report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const {
+  Report report = make_report(job_, std::move(kind), exit_code, std::move(outcomes), std::move(verdict));
   report.round = count_.round;
   report.restarts = count_.restarts;
-  report.max_restarts = job_.max_restarts;
-  report.workers = std::move(outcomes);
-  report.verdict = std::move(verdict);
-  report.exit_code = exit_code;
   return report;
 }
 
 void Conclusion::publish(const Report& report) {
-  write_report_file(report);
-  if (!torchrun_) {
-    console_.write(Stream::kStderr, render(report, wants_colour(job_)));
-  } else if (report.kind == "worker-failed") {
-    console_.write(Stream::kStderr, render_torchrun(report));
-  }
-}
-
-void Conclusion::write_report_file(const Report& report) {
-  if (job_.report_file.empty()) return;
-  if (auto written = write_whole_file(job_.report_file, to_json(report)); !written)
-    console_.log().error("the report is lost: {}", written.error().text());
+  write_report_file(job_, console_, report);
+  console_.write(Stream::kStderr, report_text(job_, report, wants_colour(job_)));
 }
 
 // Whoever started us as torch starts a worker reads our error file as we read our workers'.

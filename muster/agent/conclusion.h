@@ -34,9 +34,8 @@ class Conclusion {
   int member_failed(const Crew* crew, const Error& error);
 
  private:
-  Report make_report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const;
+  Report report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const;
   void publish(const Report& report);
-  void write_report_file(const Report& report);
   void copy_error_file(const WorkerOutcome& root);
   void record_ends(const std::vector<Worker>& workers, const std::string& failure);
   void record_member(const Crew* crew, const std::string& failure);
@@ -48,8 +47,5 @@ class Conclusion {
   Count count_;
   bool torchrun_;
 };
-
-// Whether stderr is a terminal and nobody minds colours.
-bool wants_colour(const JobSpec& job);
 
 }  // namespace muster::agent

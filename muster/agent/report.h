@@ -60,9 +60,12 @@ int job_exit_code(const WorkerOutcome& root);
 
 // Why the job ended as it did.
 struct Report {
-  std::string kind;     // "worker-failed", "signalled", "muster-failed"
+  // "worker-failed", "crash-loop", "signalled", "muster-failed"; of several nodes also "node-lost", "join-timeout"
+  std::string kind;
   int signal = 0;       // signalled: the one that we were sent
-  std::string message;  // muster-failed: what failed, in a sentence
+  std::string message;  // where no worker is the cause: what failed, in a sentence
+  std::string note;     // what else there is to say of it: why no restart followed
+  std::vector<std::string> lost_nodes;  // a sentence each
   std::string entrypoint;
   std::vector<std::string> command;  // of the root cause
   std::string run_id;

@@ -13,6 +13,7 @@
 #include "muster/agent/events.h"
 #include "muster/agent/file_timers.h"
 #include "muster/agent/log_layout.h"
+#include "muster/agent/publication.h"
 #include "muster/agent/output.h"
 #include "muster/agent/round_store.h"
 #include "muster/agent/stop_policy.h"

@@ -30,6 +30,7 @@ struct WardenOptions {
   // expired ends everything, agent included.
   const WardenLink* link = nullptr;
   rendezvous::Token token = {};
+  std::function<void()> after_fork = nullptr;  // in the warden: to close what is the agent's alone
 };
 int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,
                      const WardenOptions& options = {});

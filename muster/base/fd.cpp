@@ -52,4 +52,10 @@ Result<void> write_all(int fd, const void* data, size_t size) {
   return {};
 }
 
+Result<void> write_whole_file(const std::string& path, const std::string& text) {
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!fd) return system_error(errno, fmt::format("cannot write {}", path));
+  return write_all(fd.get(), text.data(), text.size());
+}
+
 }  // namespace muster

@@ -35,4 +35,7 @@ Result<void> set_nonblocking(int fd, bool on);
 // Console: the descriptor must be blocking, and there is no deadline but its reader's.
 Result<void> write_all(int fd, const void* data, size_t size);
 
+// Makes or empties the file.
+Result<void> write_whole_file(const std::string& path, const std::string& text);
+
 }  // namespace muster

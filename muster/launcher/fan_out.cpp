@@ -1,7 +1,257 @@
 #include "muster/launcher/fan_out.h"
 
-namespace muster::launcher {
+#include <algorithm>
+#include <csignal>
+#include <memory>
 
-int run_fan_out(const FanOut& /*spec*/) { return 125; }
+#include "muster/agent/publication.h"
+#include "muster/agent/stop_policy.h"
+#include "muster/agent/warden.h"
+#include "muster/cluster/local/starter.h"
+#include "muster/launcher/door.h"
+#include "muster/launcher/head.h"
+#include "muster/launcher/retry_policy.h"
+#include "muster/launcher/status_server.h"
+#include "muster/process/signals.h"
+#include "muster/rendezvous/coordinator.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr auto kShowPeriod = std::chrono::milliseconds(250);
+// For agents to hear of the end and to deliver what their workers wrote; longer as long as output keeps coming.
+constexpr auto kLastWordTime = std::chrono::seconds(10);
+constexpr auto kFlushTime = std::chrono::seconds(5);
+
+class FanOutRun {
+ public:
+  explicit FanOutRun(const FanOut& spec);
+  int run();
+
+ private:
+  // What is known of one host of the list.
+  struct Place {
+    int attempts = 0;
+    bool joined = false;
+    net::EventLoop::TimerId retry = 0;
+  };
+
+  Result<void> prepare();
+  void start_agents();
+  void start_agent(int position);
+  std::string description_for(int position) const;
+  cluster::Starter::Handlers starter_handlers();
+  void agent_failed(int position, const Error& why, bool may_try_again);
+  void node_joined(const rendezvous::Node& node);
+  void node_gone(const rendezvous::Node& node);
+
+  void take_signals();
+  void take_signal(int signal);
+  void show();
+  void wait_for_last_words();
+  int conclude();
+  int fail(const Error& error);
+
+  const FanOut& spec_;
+  net::EventLoop loop_;
+  agent::Console console_;
+  Head head_;
+  std::optional<process::SignalQueue> signals_;
+  rendezvous::Token token_ = rendezvous::Token::random();
+  std::vector<std::string> endpoints_;
+  std::unique_ptr<rendezvous::Coordinator> coordinator_;
+  std::unique_ptr<cluster::Starter> starter_;
+  std::unique_ptr<StatusServer> status_;
+  std::vector<Place> places_;
+  std::vector<int> stop_signals_;
+  agent::EchoFilter echoes_;
+};
+
+FanOutRun::FanOutRun(const FanOut& spec)
+    : spec_(spec),
+      console_(loop_, {.colour = agent::wants_colour(spec.job),
+                       .torchrun_style = spec.job.flavor != agent::Flavor::kMuster,
+                       .threshold = spec.job.log_threshold}),
+      head_(console_, spec.job, spec_.membership),
+      places_(spec.hosts.size()) {
+  head_.on_joined = [this](const rendezvous::Node& node) { node_joined(node); };
+  head_.on_gone = [this](const rendezvous::Node& node) { node_gone(node); };
+  head_.on_ended = [this] { loop_.stop(); };
+}
+
+Result<void> FanOutRun::prepare() {
+  MUSTER_TRY(signals_, process::SignalQueue::open(agent::forwarded_signals()));
+  loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
+  console_.set_spool(temporary_directory(), spec_.job.output.cap);
+  MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
+  if (spec_.local) {
+    endpoints_ = {fmt::format("127.0.0.1:{}", listener.port)};
+  } else {
+    std::vector<std::string> names;
+    for (const cluster::Host& host : spec_.hosts) names.push_back(host.name);
+    MUSTER_TRY(endpoints_, own_endpoints(listener.port, spec_.interface, names));
+  }
+  rendezvous::CoordinatorOptions options;
+  options.membership = spec_.membership;
+  options.token = token_;
+  options.stop_grace = agent::grace_after_failure(spec_.job);
+  coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
+  coordinator_->listen(std::move(listener.fd));
+  status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
+  console_.on_room([this] { coordinator_->take_output(); });
+  return {};
+}
+
+int FanOutRun::run() {
+  if (auto prepared = prepare(); !prepared) return fail(prepared.error());
+  start_agents();
+  show();
+  loop_.run();
+  return conclude();
+}
+
+// --- Agents ---------------------------------------------------------------------------------------------------------
+
+cluster::Starter::Handlers FanOutRun::starter_handlers() {
+  return {.progress = [this](int position, const std::string& what) { head_.set_note(position, what); },
+          .failed = [this](int position, const Error& why,
+                           bool may_try_again) { agent_failed(position, why, may_try_again); },
+          .said =
+              [this](int position, std::string_view line) {
+                console_.write(agent::Stream::kStderr,
+                               fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, line));
+              }};
+}
+
+void FanOutRun::start_agents() {
+  const process::Environment& environment = spec_.job.environment;
+  if (spec_.local) {
+    starter_ = cluster::local::make_starter(loop_, spec_.ssh.program, environment, starter_handlers());
+  } else {
+    starter_ = cluster::ssh::make_starter(loop_, spec_.ssh, environment, starter_handlers());
+  }
+  for (size_t i = 0; i < spec_.hosts.size(); ++i) start_agent(static_cast<int>(i));
+}
+
+void FanOutRun::start_agent(int position) {
+  ++places_[static_cast<size_t>(position)].attempts;
+  starter_->start(position, spec_.hosts[static_cast<size_t>(position)], description_for(position));
+}
+
+std::string FanOutRun::description_for(int position) const {
+  const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
+  cluster::Description description = spec_.description;
+  description.token = token_.hex();
+  description.endpoints = endpoints_;
+  description.host = host.name;
+  description.position = position;
+  description.workers = host.workers;
+  return cluster::encode(description);
+}
+
+void FanOutRun::node_joined(const rendezvous::Node& node) {
+  if (!node.join.position || static_cast<size_t>(*node.join.position) >= places_.size()) return;
+  Place& place = places_[static_cast<size_t>(*node.join.position)];
+  place.joined = true;
+  starter_->joined(*node.join.position);
+  coordinator_->host_hopeful(*node.join.position);
+}
+
+// Its agent will not come back by itself; another life may.
+void FanOutRun::node_gone(const rendezvous::Node& node) {
+  if (!node.join.position || head_.over()) return;
+  const int position = *node.join.position;
+  Place& place = places_[static_cast<size_t>(position)];
+  place = {};
+  place.retry = loop_.call_after(rendezvous::kFenceMargin, [this, position] { start_agent(position); });
+}
+
+void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again) {
+  Place& place = places_[static_cast<size_t>(position)];
+  if (head_.over() || place.joined) return;  // the control connection tells what became of a member
+  const size_t present = coordinator_->state().nodes.size();
+  const RetryDecision decision =
+      decide_retry(place.attempts, may_try_again, present >= rendezvous::needed_nodes(spec_.membership));
+  head_.set_note(position, fmt::format("{}, attempt {}", why.message, place.attempts));
+  if (decision.hopeless) coordinator_->host_hopeless(position, why.message);
+  if (decision.again) place.retry = loop_.call_after(decision.after, [this, position] { start_agent(position); });
+}
+
+// --- Signals and time -----------------------------------------------------------------------------------------------
+
+void FanOutRun::take_signals() {
+  while (auto received = signals_->next()) take_signal(received->signal);
+}
+
+void FanOutRun::take_signal(int signal) {
+  const size_t before = stop_signals_.size();
+  switch (agent::meaning_of(signal, spec_.job.signals_to_handle, stop_signals_)) {
+    case agent::SignalMeaning::kStop:
+      stop_signals_.push_back(signal);
+      console_.log().info("{}: stopping the job on {} nodes, SIGKILL in {} s", process::signal_name(signal),
+                          coordinator_->state().nodes.size(),
+                          std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
+      coordinator_->stop(signal);
+      break;
+    case agent::SignalMeaning::kKill:
+      stop_signals_.push_back(signal);
+      console_.log().warn("second SIGINT: killing all workers");
+      coordinator_->kill();
+      break;
+    case agent::SignalMeaning::kPassOn:
+      if (!stop_signals_.empty()) stop_signals_.push_back(signal);
+      coordinator_->pass_signal(signal);
+      break;
+    case agent::SignalMeaning::kSuspend:
+      console_.log().warn("a job of several nodes cannot be suspended");
+      break;
+    case agent::SignalMeaning::kResume:
+    case agent::SignalMeaning::kResize:
+    case agent::SignalMeaning::kIgnore:
+      break;
+  }
+  // A third one: whoever asks so often wants no last words.
+  if (stop_signals_.size() > before && stop_signals_.size() > 2) loop_.stop();
+}
+
+void FanOutRun::show() {
+  head_.show_waiting(coordinator_->state(), Clock::now());
+  loop_.call_after(kShowPeriod, [this] { show(); });
+}
+
+// --- The end --------------------------------------------------------------------------------------------------------
+
+// Until every agent has delivered its workers' last lines and hung up.
+void FanOutRun::wait_for_last_words() {
+  coordinator_->on_deserted([this] { loop_.stop(); });
+  const size_t signals = stop_signals_.size();
+  loop_.run_until(Deadline::in(kLastWordTime));
+  if (stop_signals_.size() > signals) return;
+}
+
+int FanOutRun::conclude() {
+  if (head_.over()) wait_for_last_words();
+  status_.reset();
+  console_.flush(Deadline::in(stop_signals_.empty() ? Duration(kLastWordTime) : Duration(kFlushTime)));
+  console_.say_what_stdout_lost();
+  head_.publish();
+  console_.flush(Deadline::in(kFlushTime));
+  if (head_.over()) return head_.exit_code();
+  constexpr int kSignalBase = 128;
+  return stop_signals_.empty() ? kMusterFailed : kSignalBase + stop_signals_.front();
+}
+
+int FanOutRun::fail(const Error& error) {
+  console_.log().error("{}", error.text());
+  console_.flush(Deadline::in(kFlushTime));
+  return muster::exit_code(error);
+}
+
+}  // namespace
+
+int run_fan_out(const FanOut& spec) {
+  ::signal(SIGPIPE, SIG_IGN);
+  return FanOutRun(spec).run();
+}
 
 }  // namespace muster::launcher

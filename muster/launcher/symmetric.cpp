@@ -1,7 +1,116 @@
 #include "muster/launcher/symmetric.h"
 
-namespace muster::launcher {
+#include <optional>
 
-int run_symmetric(Symmetric /*spec*/) { return 125; }
+#include "muster/agent/log_layout.h"
+#include "muster/agent/supervisor.h"
+#include "muster/agent/warden.h"
+#include "muster/agent/stop_policy.h"
+#include "muster/launcher/head.h"
+#include "muster/launcher/status_server.h"
+#include "muster/net/socket.h"
+#include "muster/rendezvous/coordinator.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr auto kShowPeriod = std::chrono::milliseconds(250);
+
+// The coordinator in the agent's process, on the agent's loop.
+class HostedCoordinator final : public agent::Companion {
+ public:
+  HostedCoordinator(net::EventLoop& loop, agent::Console& console, const Symmetric& spec, Fd listener)
+      : loop_(loop), head_(console, spec.job, spec.membership) {
+    rendezvous::CoordinatorOptions options;
+    options.membership = spec.membership;
+    options.token = spec.job.membership->token;
+    options.stop_grace = agent::grace_after_failure(spec.job);
+    if (spec.job.membership->store_on_coordinator_port) options.master_addr = spec.host;
+    coordinator_ = std::make_unique<rendezvous::Coordinator>(loop, console.log(), std::move(options), head_);
+    coordinator_->listen(std::move(listener));
+    status_ = StatusServer::open(loop, console.log(), spec.job, *coordinator_, head_, "symmetric");
+    show();
+  }
+  ~HostedCoordinator() override { loop_.cancel(timer_); }
+
+  void serve_store(std::function<void(Fd, const net::Address&, std::string_view)> serve) override {
+    coordinator_->serve_other(std::move(serve));
+  }
+
+  // This node's own member hangs up only when the process ends, so it is not waited for.
+  void finish(Deadline deadline) override {
+    coordinator_->on_deserted([this] { loop_.stop(); });
+    while (coordinator_->connected() > 1 && !deadline.passed())
+      loop_.run_until(Deadline::at(std::min(deadline.time(), Clock::now() + kShowPeriod)));
+  }
+
+ private:
+  void show() {
+    head_.show_waiting(coordinator_->state(), Clock::now());
+    timer_ = loop_.call_after(kShowPeriod, [this] { show(); });
+  }
+
+  net::EventLoop& loop_;
+  Head head_;
+  std::unique_ptr<rendezvous::Coordinator> coordinator_;
+  std::unique_ptr<StatusServer> status_;
+  net::EventLoop::TimerId timer_ = 0;
+};
+
+// The port to host on; nothing when somebody else on this machine does.
+Result<std::optional<net::Listener>> open_endpoint(Symmetric& spec) {
+  if (spec.hosts == Symmetric::Hosts::kNo) return std::optional<net::Listener>();
+  std::vector<uint16_t> candidates = spec.fixed_port ? std::vector<uint16_t>{spec.port} : spec.candidates;
+  std::optional<Error> first;
+  for (uint16_t port : candidates) {
+    auto listener = net::listen_tcp({.port = port});
+    if (listener) return std::optional<net::Listener>(*std::move(listener));
+    if (!first) first = listener.error();
+  }
+  if (spec.hosts == Symmetric::Hosts::kGuess) return std::optional<net::Listener>();
+  return *first;
+}
+
+int give_up(const Error& error) {
+  Log::to_stderr().error("{}", error.text());
+  return exit_code(error);
+}
+
+}  // namespace
+
+int run_symmetric(Symmetric spec) {
+  auto opened = open_endpoint(spec);
+  if (!opened) return give_up(opened.error());
+  std::optional<net::Listener> listener = *std::move(opened);
+  agent::Membership& membership = *spec.job.membership;
+  if (listener) {
+    membership.hosts_coordinator = true;
+    membership.coordinators = {fmt::format("127.0.0.1:{}", listener->port)};
+    spec.port = listener->port;
+  }
+  if (membership.store_on_coordinator_port) spec.job.master_port = spec.port;
+
+  agent::ScratchNote scratch;
+  agent::WardenLink link;
+  agent::MakeCompanion make_companion;
+  if (listener)
+    make_companion = [&](net::EventLoop& loop,
+                         agent::Console& console) -> Result<std::unique_ptr<agent::Companion>> {
+      return std::unique_ptr<agent::Companion>(
+          std::make_unique<HostedCoordinator>(loop, console, spec, std::move(listener->fd)));
+    };
+  return agent::run_under_warden(
+      [&](int warden_pid, int warden_pidfd) {
+        return agent::run_job(spec.job, {.warden_pid = warden_pid,
+                                         .warden_pidfd = warden_pidfd,
+                                         .scratch = scratch,
+                                         .link = &link,
+                                         .make_companion = make_companion});
+      },
+      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
+       .link = &link,
+       .token = membership.token,
+       .after_fork = [&] { listener.reset(); }});  // its port must not outlive the agent
+}
 
 }  // namespace muster::launcher

@@ -473,9 +473,14 @@ const std::vector<int>& Coordinator::pids(NodeId node) const {
   auto peer = impl_->peers_.find(node);
   return peer == impl_->peers_.end() ? kNone : peer->second.pids;
 }
-bool Coordinator::deserted() const {
-  return std::none_of(impl_->peers_.begin(), impl_->peers_.end(),
-                      [](const auto& peer) { return peer.second.channel != nullptr; });
+const std::string& Coordinator::job() const { return impl_->options_.job; }
+std::string Coordinator::address(NodeId node) const {
+  auto peer = impl_->peers_.find(node);
+  return peer == impl_->peers_.end() || !peer->second.channel ? "" : peer->second.channel->peer().host();
+}
+size_t Coordinator::connected() const {
+  return static_cast<size_t>(std::count_if(impl_->peers_.begin(), impl_->peers_.end(),
+                                           [](const auto& peer) { return peer.second.channel != nullptr; }));
 }
 void Coordinator::on_deserted(std::function<void()> callback) {
   impl_->on_deserted_ = std::move(callback);

@@ -92,6 +92,8 @@ std::string to_json(const Report& report) {
                {"max_restarts", report.max_restarts},
                {"signal", report.signal != 0 ? Json(process::signal_name(report.signal)) : Json()},
                {"reason", text_or_null(report.verdict.reason)},
+               {"note", text_or_null(report.note)},
+               {"lost_nodes", report.lost_nodes},
                {"root_cause", has_root ? workers[report.verdict.root] : Json()},
                {"workers", workers}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

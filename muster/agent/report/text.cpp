@@ -1,5 +1,6 @@
 // The report for people.
 #include <map>
+#include <utility>
 
 #include "muster/agent/printable.h"
 #include "muster/agent/report.h"
@@ -103,6 +104,9 @@ std::string render(const Report& report, bool colour) {
     text.headline(fmt::format("{} failed: {}", printable(report.entrypoint),
                               report.message.empty() ? "the workers were stopped" : printable(report.message)));
   }
+  if (!report.note.empty()) text.field("note", printable(report.note));
+  std::string_view label = "lost";
+  for (const std::string& lost : report.lost_nodes) text.field(std::exchange(label, ""), printable(lost));
   if (judged) add_others(text, report);
   if (report.max_restarts > 0)
     text.field("restarts", fmt::format("{} of {} used", report.restarts, report.max_restarts));

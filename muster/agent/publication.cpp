@@ -1,0 +1,40 @@
+#include "muster/agent/publication.h"
+
+#include <unistd.h>
+
+#include "muster/agent/worker_env.h"
+#include "muster/base/fd.h"
+
+namespace muster::agent {
+
+Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
+                   Verdict verdict) {
+  Report report;
+  report.kind = std::move(kind);
+  report.entrypoint = job.command.entrypoint;
+  report.command = worker_argv(job.command, outcomes.empty() ? 0 : outcomes[verdict.root].local_rank);
+  report.run_id = job.run_id;
+  report.max_restarts = job.max_restarts;
+  report.workers = std::move(outcomes);
+  report.verdict = std::move(verdict);
+  report.exit_code = exit_code;
+  return report;
+}
+
+std::string report_text(const JobSpec& job, const Report& report, bool colour) {
+  if (job.flavor == Flavor::kMuster) return render(report, colour);
+  return report.kind == "worker-failed" ? render_torchrun(report) : std::string();
+}
+
+void write_report_file(const JobSpec& job, Console& console, const Report& report) {
+  if (job.report_file.empty()) return;
+  if (auto written = write_whole_file(job.report_file, to_json(report)); !written)
+    console.log().error("the report is lost: {}", written.error().text());
+}
+
+bool wants_colour(const JobSpec& job) {
+  const std::string* no_colour = find_variable(job.environment, "NO_COLOR");
+  return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,60 @@
+#include "muster/launcher/door.h"
+
+#include <algorithm>
+
+#include "muster/base/random.h"
+#include "muster/net/interfaces.h"
+
+namespace muster::launcher {
+namespace {
+
+std::string endpoint(const std::string& host, uint16_t port) {
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
+}
+
+}  // namespace
+
+Result<net::Listener> open_door(const agent::PortRange& ports) {
+  if (ports.first == 0) return net::listen_tcp({});
+  const int count = ports.last - ports.first + 1;
+  unsigned char random[2];
+  fill_random(random);
+  const int start = (random[0] << 8 | random[1]) % count;
+  for (int i = 0; i < count; ++i) {
+    auto listener = net::listen_tcp({.port = static_cast<uint16_t>(ports.first + (start + i) % count)});
+    if (listener) return listener;
+  }
+  return Error{ErrorKind::kUsage, fmt::format("--port-range: every port from {} to {} is taken", ports.first, ports.last),
+               "give a wider range"};
+}
+
+Result<std::vector<std::string>> own_endpoints(uint16_t port, const std::string& interface,
+                                               const std::vector<std::string>& hosts) {
+  std::vector<net::InterfaceAddress> all = net::interface_addresses();
+  if (!interface.empty()) {
+    auto chosen = net::select_interfaces(all, interface);
+    if (!chosen) return Error{ErrorKind::kUsage, "--interface: " + chosen.error().message, chosen.error().hint};
+    all = *std::move(chosen);
+  }
+  std::vector<std::string> addresses;
+  for (const net::InterfaceAddress& each : all)
+    if (!each.loopback || !interface.empty()) addresses.push_back(each.address.host());
+  // A numeric host tells the way without asking anybody.
+  for (const std::string& host : hosts) {
+    auto numeric = net::parse_address(host, 0);
+    auto source = numeric ? net::source_address_towards(*numeric) : Result<net::Address>(numeric.error());
+    if (!source) continue;
+    auto found = std::find(addresses.begin(), addresses.end(), source->host());
+    if (found != addresses.end()) std::rotate(addresses.begin(), found, found + 1);
+    break;
+  }
+  if (addresses.empty())
+    return Error{ErrorKind::kUsage, "this machine has no address but loopback's, which no other machine can reach",
+                 "bring up a network interface"};
+  std::vector<std::string> endpoints;
+  endpoints.reserve(addresses.size());
+  for (const std::string& address : addresses) endpoints.push_back(endpoint(address, port));
+  return endpoints;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,215 @@
+#include "muster/launcher/head.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "muster/agent/publication.h"
+#include "muster/agent/report/outcome_codec.h"
+#include "muster/agent/report/words.h"
+#include "muster/process/signals.h"
+
+namespace muster::launcher {
+
+using rendezvous::Decision;
+using rendezvous::Node;
+using rendezvous::State;
+
+namespace {
+
+constexpr int kTorchrunFailed = 1;
+// Sooner than this nobody wonders what we wait for.
+constexpr auto kSilence = std::chrono::seconds(1);
+constexpr size_t kNamedHosts = 4;
+
+// The same way of failing has the same text, whichever pid, address or time it speaks of.
+std::string fingerprint_of(const agent::WorkerOutcome& root) {
+  const std::string& exception = root.output.exception_line;
+  return fmt::format("rank {}: {}", root.rank, exception.empty() ? root.status.text() : exception.substr(0, exception.find(':')));
+}
+
+}  // namespace
+
+std::string waiting_line(const State& state, const rendezvous::MembershipOptions& membership,
+                         const std::map<int, std::string>& notes) {
+  const size_t wanted = static_cast<size_t>(membership.expected > 0 ? membership.expected : membership.max_nodes);
+  std::string line = fmt::format("{} of {} nodes", state.nodes.size(), wanted);
+  std::vector<std::string> missing;
+  for (int position = 0; position < membership.expected; ++position) {
+    const bool here = std::any_of(state.nodes.begin(), state.nodes.end(),
+                                  [&](const auto& node) { return node.second.join.position == position; });
+    if (here) continue;
+    const auto index = static_cast<size_t>(position);
+    std::string name = index < membership.expected_hosts.size() ? membership.expected_hosts[index]
+                                                                : fmt::format("node {}", position);
+    if (auto note = notes.find(position); note != notes.end() && !note->second.empty())
+      name += fmt::format(" ({})", note->second);
+    missing.push_back(std::move(name));
+  }
+  if (missing.empty()) return line;
+  const size_t named = std::min(missing.size(), kNamedHosts);
+  line += fmt::format(" · waiting for {}", fmt::join(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(named), ", "));
+  if (missing.size() > named) line += fmt::format(" and {} more", missing.size() - named);
+  return line;
+}
+
+Head::Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership)
+    : console_(console), job_(job), membership_(membership) {}
+
+void Head::set_note(int position, const std::string& note) { notes_[position] = note; }
+
+void Head::show_waiting(const State& state, TimePoint now) {
+  using rendezvous::RoundState;
+  const bool waits = state.round_state == RoundState::kNone || state.round_state == RoundState::kStopping;
+  const Duration elapsed = now - state.began;
+  if (over() || !waits || !state.gathering || elapsed < kSilence) return hide_waiting();
+  const std::string line = waiting_line(state, membership_, notes_);
+  if (console_.is_terminal(agent::Stream::kStderr)) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
+    console_.set_live_line(fmt::format("muster: {} · {} s", line, seconds));
+    live_line_ = true;
+  } else if (line != said_waiting_) {
+    said_waiting_ = line;
+    console_.log().info("{}", line);
+  }
+}
+
+void Head::hide_waiting() {
+  if (std::exchange(live_line_, false)) console_.set_live_line("");
+}
+
+void Head::joined(const Node& node) {
+  if (node.join.position) notes_.erase(*node.join.position);
+  console_.log().debug("{} has joined with {} workers", node.join.host, node.join.workers);
+  if (on_joined) on_joined(node);
+}
+
+void Head::gone(const Node& node, const std::string& why) {
+  console_.log().debug("{} is gone: {}", node.join.host, why);
+  if (on_gone) on_gone(node);
+}
+
+void Head::refused(const std::string& who, const std::string& why) {
+  std::string refusal = fmt::format("{}: {}", who, why);
+  console_.log().warn("refused {}", refusal);
+  if (refusals_.size() < 16) refusals_.push_back(std::move(refusal));
+}
+
+void Head::changed(const State& state, const Decision& decision) {
+  reason_ = decision.reason;
+  restarts_ = state.restarts;
+  lost_ = state.lost;
+  signal_ = state.stop_signal;
+  switch (decision.kind) {
+    case Decision::Kind::kStopRound:
+    case Decision::Kind::kDropNode:
+      console_.log().info("{}", decision.reason);
+      break;
+    case Decision::Kind::kOpenRound:
+      hide_waiting();
+      if (state.round >= 0) console_.log().info("{}", decision.reason);
+      break;
+    default:
+      console_.log().debug("{}", decision.reason);
+  }
+  round_ = std::max(state.round, 0);
+}
+
+void Head::round_started(const State& state) {
+  round_ = state.round;
+  restarts_ = state.restarts;
+  hide_waiting();
+  console_.log().debug("round {}: all workers of {} nodes are started", state.round, state.members.size());
+}
+
+rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOutcomes>& nodes) {
+  round_ = round;
+  outcomes_.clear();
+  start_error_.clear();
+  for (const rendezvous::NodeOutcomes& node : nodes) {
+    if (!node.start_error.empty() && start_error_.empty())
+      start_error_ = fmt::format("{}: {}", node.host, node.start_error);
+    if (node.bytes.empty()) continue;
+    auto decoded = agent::decode_outcomes(node.bytes, node.clock_offset.value_or(Duration(0)));
+    if (!decoded) {
+      console_.log().warn("{}: {}", node.host, decoded.error().message);
+      continue;
+    }
+    std::move(decoded->begin(), decoded->end(), std::back_inserter(outcomes_));
+  }
+  std::sort(outcomes_.begin(), outcomes_.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  rendezvous::Failure failure;
+  if (!start_error_.empty() || outcomes_.empty()) {
+    failure.text = start_error_.empty() ? "nobody knows how the workers ended" : start_error_;
+    failure.exit_code = torchrun() ? kTorchrunFailed : kMusterFailed;
+    failure.can_restart = false;
+    return failure;
+  }
+  verdict_ = agent::judge(outcomes_);
+  console_.log().debug("root cause: {}", verdict_.reason);
+  const agent::WorkerOutcome& root = outcomes_[verdict_.root];
+  failure.rank = root.rank;
+  failure.host = root.host;
+  failure.fingerprint = fingerprint_of(root);
+  failure.after = root.ended - root.started;
+  failure.text = fmt::format("rank {} on {} failed: {}", root.rank, root.host, agent::how_it_ended(root));
+  failure.exit_code = torchrun() ? kTorchrunFailed : agent::job_exit_code(root);
+  return failure;
+}
+
+std::string Head::ended(const Decision& decision) {
+  ending_ = decision;
+  hide_waiting();
+  if (on_ended) on_ended();
+  if (decision.ending == "succeeded") return {};
+  return agent::report_text(job_, make_report(), false);
+}
+
+int Head::exit_code() const {
+  if (!ending_) return kMusterFailed;
+  return ending_->exit_code != 0 && torchrun() ? kTorchrunFailed : ending_->exit_code;
+}
+
+agent::Report Head::make_report() const {
+  const std::string& ending = ending_->ending;
+  const bool by_worker = (ending == "worker-failed" || ending == "crash-loop") && start_error_.empty();
+  agent::Report report = agent::make_report(job_, ending, exit_code(), outcomes_, verdict_);
+  report.round = round_;
+  report.restarts = restarts_;
+  report.lost_nodes = lost_;
+  if (by_worker) {
+    if (ending == "crash-loop") report.note = ending_->reason;
+    return report;
+  }
+  // No worker is to blame: whoever fell did so because of what is said here.
+  for (agent::Blame& blame : report.verdict.blames)
+    if (blame == agent::Blame::kRootCause) blame = agent::Blame::kPeer;
+  report.message = start_error_.empty() ? ending_->reason : start_error_;
+  if (!start_error_.empty()) report.kind = "muster-failed";
+  if (ending == "signalled") report.signal = signal_.value_or(SIGTERM);
+  if (ending == "join-timeout") {
+    for (const auto& [position, note] : notes_) {
+      const auto index = static_cast<size_t>(position);
+      const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";
+      report.lost_nodes.push_back(fmt::format("{}: {}", host, note.empty() ? "never heard of" : note));
+    }
+    for (const std::string& refusal : refusals_) report.lost_nodes.push_back(fmt::format("refused {}", refusal));
+  }
+  return report;
+}
+
+void Head::publish() {
+  if (!ending_ || ending_->ending == "succeeded") return;
+  const agent::Report report = make_report();
+  agent::write_report_file(job_, console_, report);
+  console_.write(agent::Stream::kStderr, agent::report_text(job_, report, agent::wants_colour(job_)));
+}
+
+bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
+  const auto stream = chunk.stream == 0 ? agent::Stream::kStdout : agent::Stream::kStderr;
+  const void* writer = &writers_[fmt::format("{}/{}", host, chunk.stream)];
+  console_.begin(stream, writer).append(chunk.bytes);
+  console_.commit(stream);
+  return console_.has_room(stream);
+}
+
+}  // namespace muster::launcher

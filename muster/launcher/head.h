@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/agent/console.h"
+#include "muster/agent/job.h"
+#include "muster/agent/report.h"
+#include "muster/rendezvous/coordinator.h"
+
+namespace muster::launcher {
+
+// What people see of a job of several nodes: who is waited for, who is lost, what a new round is for, who is to blame in
+// the end. Runs beside the coordinator: in the launcher, or on the node that hosts.
+class Head : public rendezvous::CoordinatorClient {
+ public:
+  Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership);
+
+  // What is known of a host that has not joined: "ssh: connection refused, attempt 3".
+  void set_note(int position, const std::string& note);
+  // Shows, or says, whom we wait for; call it now and then while there is time to wait.
+  void show_waiting(const rendezvous::State& state, TimePoint now);
+  void hide_waiting();
+
+  bool over() const { return ending_.has_value(); }
+  int exit_code() const;
+  // The report for this process's own console and for --report; call it when nothing else will be said.
+  void publish();
+  const std::string& last_reason() const { return reason_; }
+
+  void joined(const rendezvous::Node& node) override;
+  void gone(const rendezvous::Node& node, const std::string& why) override;
+  void changed(const rendezvous::State& state, const rendezvous::Decision& decision) override;
+  void round_started(const rendezvous::State& state) override;
+  void refused(const std::string& who, const std::string& why) override;
+  rendezvous::Failure judge(int round, const std::vector<rendezvous::NodeOutcomes>& outcomes) override;
+  std::string ended(const rendezvous::Decision& decision) override;
+  bool output(const std::string& host, const rendezvous::Chunk& chunk) override;
+
+  // Set by whoever runs it.
+  std::function<void(const rendezvous::Node&)> on_joined;
+  std::function<void(const rendezvous::Node&)> on_gone;
+  std::function<void()> on_ended;
+
+ private:
+  agent::Report make_report() const;
+  bool torchrun() const { return job_.flavor != agent::Flavor::kMuster; }
+
+  agent::Console& console_;
+  const agent::JobSpec& job_;
+  const rendezvous::MembershipOptions& membership_;
+  std::map<int, std::string> notes_;  // by position
+  std::vector<std::string> refusals_;
+  std::string reason_;
+  std::string said_waiting_;
+  bool live_line_ = false;
+  int round_ = -1, restarts_ = 0;
+  std::vector<std::string> lost_;  // of the last round
+  std::optional<int> signal_;
+
+  std::vector<agent::WorkerOutcome> outcomes_;  // of the last round that failed
+  agent::Verdict verdict_;
+  std::string start_error_;
+  std::optional<rendezvous::Decision> ending_;
+  std::map<std::string, char> writers_;  // whose unfinished line the console shows: by host and stream
+};
+
+// "3 of 4 nodes · waiting for n17 (ssh: connection refused, attempt 3) · 12 s". `notes` by position. Pure.
+std::string waiting_line(const rendezvous::State& state, const rendezvous::MembershipOptions& membership,
+                         const std::map<int, std::string>& notes);
+
+}  // namespace muster::launcher

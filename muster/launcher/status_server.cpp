@@ -1,0 +1,160 @@
+#include "muster/launcher/status_server.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "muster/launcher/status_directory.h"
+
+namespace muster::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view part_name(rendezvous::Part part) {
+  switch (part) {
+    case rendezvous::Part::kIdle:
+      return "idle";
+    case rendezvous::Part::kRuns:
+      return "running";
+    case rendezvous::Part::kStops:
+      return "stopping";
+    case rendezvous::Part::kDone:
+      return "done";
+    case rendezvous::Part::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+std::string_view state_name(const rendezvous::State& state) {
+  switch (state.round_state) {
+    case rendezvous::RoundState::kNone:
+      return "waiting";
+    case rendezvous::RoundState::kOpening:
+      return "starting";
+    case rendezvous::RoundState::kRunning:
+      return "running";
+    case rendezvous::RoundState::kStopping:
+      return "stopping";
+  }
+  return "";
+}
+
+double unix_time(TimePoint time) {
+  auto age = Clock::now() - time;
+  auto then = std::chrono::system_clock::now() - age;
+  return std::chrono::duration<double>(then.time_since_epoch()).count();
+}
+
+}  // namespace
+
+class StatusServer::Impl {
+ public:
+  Impl(net::EventLoop& loop, const agent::JobSpec& job, const rendezvous::Coordinator& coordinator, const Head& head,
+       std::string mode)
+      : loop_(loop), job_(job), coordinator_(coordinator), head_(head), mode_(std::move(mode)) {}
+  ~Impl() {
+    if (!listener_) return;
+    loop_.unwatch(listener_.get());
+    ::unlink(path_.c_str());
+  }
+
+  Result<void> listen() {
+    MUSTER_TRY(std::string directory, make_status_directory());
+    path_ = fmt::format("{}/{}.sock", directory, coordinator_.job());
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path_.size() >= sizeof address.sun_path) return usage_error("{} is too long for a socket", path_);
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!listener_ || ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener_.get(), 16) != 0) {
+      Error error = system_error(errno, path_);
+      listener_.reset();
+      return error;
+    }
+    loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { answer(); });
+    return {};
+  }
+
+ private:
+  void answer() {
+    Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!client) return;
+    const std::string text = document();
+    // Large enough for any cluster; what does not fit is the reader's loss, not ours.
+    int size = static_cast<int>(text.size() + 4096);
+    ::setsockopt(client.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    [[maybe_unused]] ssize_t sent = ::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  std::string document() const {
+    const rendezvous::State& state = coordinator_.state();
+    Json nodes = Json::array();
+    for (const auto& [id, node] : state.nodes) nodes.push_back(describe(id, node));
+    Json json = {{"job", coordinator_.job()},
+                 {"run_id", job_.run_id},
+                 {"pid", ::getpid()},
+                 {"mode", mode_},
+                 {"state", state_name(state)},
+                 {"since", unix_time(began_)},
+                 {"round", std::max(state.round, 0)},
+                 {"restarts", state.restarts},
+                 {"max_restarts", job_.max_restarts},
+                 {"message", head_.last_reason()},
+                 {"nodes", nodes},
+                 {"lost", state.gone}};
+    return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+  Json describe(rendezvous::NodeId id, const rendezvous::Node& node) const {
+    const auto& members = coordinator_.state().members;
+    const bool member = std::find(members.begin(), members.end(), id) != members.end();
+    int first_rank = 0;
+    for (rendezvous::NodeId other : members) {
+      if (other == id) break;
+      auto found = coordinator_.state().nodes.find(other);
+      if (found != coordinator_.state().nodes.end()) first_rank += found->second.join.workers;
+    }
+    Json workers = Json::array();
+    const std::vector<int>& pids = coordinator_.pids(id);
+    for (size_t i = 0; i < pids.size(); ++i)
+      workers.push_back({{"rank", first_rank + static_cast<int>(i)}, {"local_rank", i}, {"pid", pids[i]}});
+    return {{"host", node.join.host},
+            {"state", member ? part_name(node.part) : "spare"},
+            {"address", coordinator_.address(id)},
+            {"agent_pid", node.join.agent_pid},
+            {"group_rank", member && node.group_rank ? Json(*node.group_rank) : Json()},
+            {"workers", workers},
+            {"since", unix_time(node.joined)}};
+  }
+
+  net::EventLoop& loop_;
+  const agent::JobSpec& job_;
+  const rendezvous::Coordinator& coordinator_;
+  const Head& head_;
+  std::string mode_;
+  std::string path_;
+  Fd listener_;
+  TimePoint began_ = Clock::now();
+};
+
+std::unique_ptr<StatusServer> StatusServer::open(net::EventLoop& loop, Log& log, const agent::JobSpec& job,
+                                                 const rendezvous::Coordinator& coordinator, const Head& head,
+                                                 std::string mode) {
+  auto impl = std::make_unique<Impl>(loop, job, coordinator, head, std::move(mode));
+  if (auto listening = impl->listen(); !listening)
+    log.debug("no `muster status` for this job: {}", listening.error().text());
+  return std::unique_ptr<StatusServer>(new StatusServer(std::move(impl)));
+}
+
+StatusServer::StatusServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StatusServer::~StatusServer() = default;
+
+}  // namespace muster::launcher
