@@ -62,9 +62,9 @@ int job_exit_code(const WorkerOutcome& root);
 struct Report {
   // "worker-failed", "crash-loop", "signalled", "muster-failed"; of several nodes also "node-lost", "join-timeout"
   std::string kind;
-  int signal = 0;       // signalled: the one that we were sent
-  std::string message;  // where no worker is the cause: what failed, in a sentence
-  std::string note;     // what else there is to say of it: why no restart followed
+  int signal = 0;                       // signalled: the one that we were sent
+  std::string message;                  // where no worker is the cause: what failed, in a sentence
+  std::string note;                     // what else there is to say of it: why no restart followed
   std::vector<std::string> lost_nodes;  // a sentence each
   std::string entrypoint;
   std::vector<std::string> command;  // of the root cause

@@ -24,7 +24,8 @@ Result<net::Listener> open_door(const agent::PortRange& ports) {
     auto listener = net::listen_tcp({.port = static_cast<uint16_t>(ports.first + (start + i) % count)});
     if (listener) return listener;
   }
-  return Error{ErrorKind::kUsage, fmt::format("--port-range: every port from {} to {} is taken", ports.first, ports.last),
+  return Error{ErrorKind::kUsage,
+               fmt::format("--port-range: every port from {} to {} is taken", ports.first, ports.last),
                "give a wider range"};
 }
 

@@ -7,6 +7,7 @@
 #include "muster/agent/publication.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/warden.h"
+#include "muster/base/environment.h"
 #include "muster/cluster/local/starter.h"
 #include "muster/launcher/door.h"
 #include "muster/launcher/head.h"
@@ -188,9 +189,10 @@ void FanOutRun::take_signal(int signal) {
   switch (agent::meaning_of(signal, spec_.job.signals_to_handle, stop_signals_)) {
     case agent::SignalMeaning::kStop:
       stop_signals_.push_back(signal);
-      console_.log().info("{}: stopping the job on {} nodes, SIGKILL in {} s", process::signal_name(signal),
-                          coordinator_->state().nodes.size(),
-                          std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
+      console_.log().info(
+          "{}: stopping the job on {} nodes, SIGKILL in {} s", process::signal_name(signal),
+          coordinator_->state().nodes.size(),
+          std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
       coordinator_->stop(signal);
       break;
     case agent::SignalMeaning::kKill:

@@ -24,7 +24,8 @@ constexpr size_t kNamedHosts = 4;
 // The same way of failing has the same text, whichever pid, address or time it speaks of.
 std::string fingerprint_of(const agent::WorkerOutcome& root) {
   const std::string& exception = root.output.exception_line;
-  return fmt::format("rank {}: {}", root.rank, exception.empty() ? root.status.text() : exception.substr(0, exception.find(':')));
+  return fmt::format("rank {}: {}", root.rank,
+                     exception.empty() ? root.status.text() : exception.substr(0, exception.find(':')));
 }
 
 }  // namespace
@@ -39,15 +40,16 @@ std::string waiting_line(const State& state, const rendezvous::MembershipOptions
                                   [&](const auto& node) { return node.second.join.position == position; });
     if (here) continue;
     const auto index = static_cast<size_t>(position);
-    std::string name = index < membership.expected_hosts.size() ? membership.expected_hosts[index]
-                                                                : fmt::format("node {}", position);
+    std::string name =
+        index < membership.expected_hosts.size() ? membership.expected_hosts[index] : fmt::format("node {}", position);
     if (auto note = notes.find(position); note != notes.end() && !note->second.empty())
       name += fmt::format(" ({})", note->second);
     missing.push_back(std::move(name));
   }
   if (missing.empty()) return line;
   const size_t named = std::min(missing.size(), kNamedHosts);
-  line += fmt::format(" · waiting for {}", fmt::join(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(named), ", "));
+  line += fmt::format(" · waiting for {}",
+                      fmt::join(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(named), ", "));
   if (missing.size() > named) line += fmt::format(" and {} more", missing.size() - named);
   return line;
 }

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "muster/agent/log_layout.h"
+#include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/warden.h"
-#include "muster/agent/stop_policy.h"
 #include "muster/launcher/head.h"
 #include "muster/launcher/status_server.h"
 #include "muster/net/socket.h"
@@ -94,8 +94,7 @@ int run_symmetric(Symmetric spec) {
   agent::WardenLink link;
   agent::MakeCompanion make_companion;
   if (listener)
-    make_companion = [&](net::EventLoop& loop,
-                         agent::Console& console) -> Result<std::unique_ptr<agent::Companion>> {
+    make_companion = [&](net::EventLoop& loop, agent::Console& console) -> Result<std::unique_ptr<agent::Companion>> {
       return std::unique_ptr<agent::Companion>(
           std::make_unique<HostedCoordinator>(loop, console, spec, std::move(listener->fd)));
     };

@@ -69,9 +69,9 @@ class Coordinator {
   void take_output();  // the client has room again
   const State& state() const;
   const std::vector<int>& pids(NodeId node) const;  // of its workers in the current round, by local rank
-  const std::string& job() const;           // its random id
-  std::string address(NodeId node) const;   // as we see it; empty: not connected
-  size_t connected() const;                 // members that have not hung up
+  const std::string& job() const;                   // its random id
+  std::string address(NodeId node) const;           // as we see it; empty: not connected
+  size_t connected() const;                         // members that have not hung up
   // Nobody is connected any more: all have heard how the job ended.
   void on_deserted(std::function<void()> callback);
 
