@@ -1,0 +1,43 @@
+#include "muster/launcher/head.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::launcher {
+namespace {
+
+rendezvous::MembershipOptions four_hosts() {
+  rendezvous::MembershipOptions options;
+  options.min_nodes = options.max_nodes = options.expected = 4;
+  options.expected_hosts = {"n1", "n2", "n3", "n17"};
+  return options;
+}
+
+void join(rendezvous::State& state, int position) {
+  rendezvous::Join join;
+  join.position = position;
+  rendezvous::node_joined(Clock::now(), state, join);
+}
+
+TEST(WaitingLine, NamesWhoIsMissingAndWhy) {
+  rendezvous::State state;
+  for (int position : {0, 1, 2}) join(state, position);
+  EXPECT_EQ(waiting_line(state, four_hosts(), {{3, "ssh: connection refused, attempt 3"}}),
+            "3 of 4 nodes · waiting for n17 (ssh: connection refused, attempt 3)");
+}
+
+TEST(WaitingLine, DoesNotNameThemAll) {
+  rendezvous::MembershipOptions options = four_hosts();
+  options.expected = 7;
+  EXPECT_EQ(waiting_line({}, options, {}), "0 of 7 nodes · waiting for n1, n2, n3, n17 and 3 more");
+}
+
+TEST(WaitingLine, NobodyKnowsWhoWillCome) {
+  rendezvous::MembershipOptions options;
+  options.max_nodes = 3;
+  rendezvous::State state;
+  join(state, 0);
+  EXPECT_EQ(waiting_line(state, options, {}), "1 of 3 nodes");
+}
+
+}  // namespace
+}  // namespace muster::launcher
