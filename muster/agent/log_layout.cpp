@@ -49,6 +49,11 @@ Result<void> make_base(const std::string& directory) {
   return {};
 }
 
+Result<void> make_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
+  return system_error(errno, fmt::format("cannot create the log directory {}", path));
+}
+
 std::string file_name(Stream stream) { return stream == Stream::kStdout ? "stdout.log" : "stderr.log"; }
 
 bool asks_for_files(const OutputSpec& output) {
@@ -65,7 +70,8 @@ bool asks_for_files(const OutputSpec& output) {
 Result<LogLayout> LogLayout::create(const JobSpec& job) {
   LogLayout layout;
   const std::string& given = job.output.log_dir;
-  if (given == "/dev/null") return layout;
+  layout.disabled_ = given == "/dev/null";
+  if (layout.disabled_) return layout;
   bool muster = job.flavor == Flavor::kMuster;
   if (given.empty()) {
     std::string root = temporary_directory();
@@ -82,27 +88,48 @@ Result<LogLayout> LogLayout::create(const JobSpec& job) {
     MUSTER_TRY_VOID(make_base(given));
     layout.base_ = given;
   }
-  std::string run_id = job.run_id;
-  for (char& c : run_id) c = c == '/' ? '_' : c;
-  auto run_dir = make_unique_directory(fmt::format("{}/{}_", layout.base_, run_id));
+  layout.run_id_ = job.run_id;
+  for (char& c : layout.run_id_) c = c == '/' ? '_' : c;
+  if (muster && job.membership) {
+    layout.shared_ = true;
+    layout.host_ = job.host;
+    for (char& c : layout.host_) c = c == '/' ? '_' : c;
+    return layout;
+  }
+  auto run_dir = make_unique_directory(fmt::format("{}/{}_", layout.base_, layout.run_id_));
   if (!run_dir) return as_usage(run_dir.error(), "name a directory you may write to with --log-dir");
   layout.run_dir_ = *run_dir;
   return layout;
 }
 
-std::string LogLayout::attempt_dir(int round) const { return fmt::format("{}/attempt_{}", run_dir_, round); }
+Result<void> LogLayout::join_job(const std::string& job_id) {
+  if (!shared_) return {};
+  run_dir_ = fmt::format("{}/{}_{}", base_, run_id_, job_id);
+  if (::mkdir(run_dir_.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return as_usage(system_error(errno, fmt::format("cannot create the directory {}", run_dir_)),
+                  "name a directory you may write to with --log-dir");
+}
+
+std::string LogLayout::attempt_dir(int round) const {
+  if (shared_) return fmt::format("{}/r{}/{}", run_dir_, round, host_);
+  return fmt::format("{}/attempt_{}", run_dir_, round);
+}
 
 std::string LogLayout::worker_dir(int round, int local_rank) const {
   return fmt::format("{}/{}", attempt_dir(round), local_rank);
 }
 
 std::string LogLayout::stream_file(int round, int local_rank, Stream stream) const {
+  if (shared_)
+    return fmt::format("{}/{}.{}", attempt_dir(round), first_rank_ + local_rank,
+                       stream == Stream::kStdout ? "out" : "err");
   return fmt::format("{}/{}", worker_dir(round, local_rank), file_name(stream));
 }
 
 std::string LogLayout::error_file(int round, int local_rank) const {
   if (disabled()) return {};
   if (flat_) return fmt::format("{}/attempt_{}_{}_error.json", run_dir_, round, local_rank);
+  if (shared_) return fmt::format("{}/{}.error.json", attempt_dir(round), first_rank_ + local_rank);
   return worker_dir(round, local_rank) + "/error.json";
 }
 
@@ -110,14 +137,13 @@ std::string LogLayout::filtered_file(int round, Stream stream) const {
   return fmt::format("{}/filtered_{}", attempt_dir(round), file_name(stream));
 }
 
-Result<void> LogLayout::make_attempt(int round, int workers) const {
+Result<void> LogLayout::make_attempt(int round, int workers, int first_rank) {
+  first_rank_ = first_rank;
   if (disabled() || flat_) return {};
-  auto make = [](const std::string& path) -> Result<void> {
-    if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
-    return system_error(errno, fmt::format("cannot create the log directory {}", path));
-  };
-  MUSTER_TRY_VOID(make(attempt_dir(round)));
-  for (int local_rank = 0; local_rank < workers; ++local_rank) MUSTER_TRY_VOID(make(worker_dir(round, local_rank)));
+  if (shared_) MUSTER_TRY_VOID(make_directory(fmt::format("{}/r{}", run_dir_, round)));
+  MUSTER_TRY_VOID(make_directory(attempt_dir(round)));
+  for (int local_rank = 0; local_rank < workers && !shared_; ++local_rank)
+    MUSTER_TRY_VOID(make_directory(worker_dir(round, local_rank)));
   return {};
 }
 

@@ -120,6 +120,7 @@ void MemberNode::on(const Welcome& welcome) {
   welcomed_ = true;
   link_.set_terms({.node = welcome.node, .lease = welcome.lease, .coordinator = member_->coordinator()});
   pulse();
+  if (auto named = node_.join_job(welcome.job); !named) return end_with(named.error());
   if (Uplink* uplink = node_.uplink()) uplink->connect(member_->coordinator(), membership_.token, welcome.node);
   if (!node_.stop_signals().empty()) member_->tell(StopRequest{node_.stop_signals().front()});
 }

@@ -88,6 +88,7 @@ class Supervisor final : public NodeControl {
   const std::vector<int>& stop_signals() const override { return stop_signals_; }
   Uplink* uplink() override { return uplink_.get(); }
   bool own_name_is_reachable() const override { return name_is_reachable_; }
+  Result<void> join_job(const std::string& id) override { return layout_->join_job(id); }
   Result<uint16_t> open_store(const StoreAccess& access) override;
   void close_store() override { store_.reset(); }
   void start_round(const RoundPlan& plan) override;
@@ -241,7 +242,7 @@ void Supervisor::start_round(const RoundPlan& plan) {
 Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   TimePoint begin = Clock::now();
   if (timers_) timers_->clear();
-  MUSTER_TRY_VOID(layout_->make_attempt(plan.round, job_.workers));
+  MUSTER_TRY_VOID(layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
   events_->ranks_assigned(Clock::now() - begin, plan.restarts);

@@ -53,6 +53,25 @@ TEST_F(LogLayoutTest, TorchrunsTree) {
   EXPECT_TRUE(fs::is_directory(layout->run_dir()));
 }
 
+TEST_F(LogLayoutTest, NodesOfAJobShareATree) {
+  job_.run_id = "job7";
+  job_.output.log_dir = directory_.path() + "/logs";
+  job_.membership.emplace();
+  for (const char* host : {"n1", "n2"}) {
+    job_.host = host;
+    auto layout = LogLayout::create(job_);
+    ASSERT_TRUE(layout) << layout.error().text();
+    ASSERT_TRUE(layout->join_job("0a1b"));
+    const int first_rank = job_.host == "n2" ? 4 : 0;
+    ASSERT_TRUE(layout->make_attempt(2, 4, first_rank));
+    const std::string directory = job_.output.log_dir + "/job7_0a1b/r2/" + host;
+    EXPECT_TRUE(fs::is_directory(directory));
+    EXPECT_EQ(layout->stream_file(2, 1, Stream::kStdout), fmt::format("{}/{}.out", directory, first_rank + 1));
+    EXPECT_EQ(layout->stream_file(2, 0, Stream::kStderr), fmt::format("{}/{}.err", directory, first_rank));
+    EXPECT_EQ(layout->error_file(2, 0), fmt::format("{}/{}.error.json", directory, first_rank));
+  }
+}
+
 TEST_F(LogLayoutTest, ATemporaryTreeIsRemovedUnlessItHasErrorFiles) {
   for (Flavor flavor : {Flavor::kMuster, Flavor::kTorchrun}) {
     job_.flavor = flavor;
