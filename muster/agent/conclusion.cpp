@@ -67,7 +67,7 @@ int Conclusion::not_started(const Error& error) {
 int Conclusion::member_ended(const Crew* crew, int exit_code, const std::string& text) {
   record_member(crew, exit_code == 0 ? "" : "the job failed");
   if (!text.empty()) console_.write(Stream::kStderr, text);
-  return exit_code;
+  return torchrun_ && exit_code != 0 ? kTorchrunFailed : exit_code;
 }
 
 int Conclusion::member_failed(const Crew* crew, const Error& error) {

@@ -27,7 +27,6 @@ void LeaseKeeper::connect() {
       [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
         if (!channel) return;  // the next tick tries again, while there is a lease
         channel_ = *std::move(channel);
-        channel_->detach();
         channel_->resume_on(loop_, {.opened = {},
                                     .received = [this](std::string_view bytes) { received(bytes); },
                                     .closed = [this](const Error&) { loop_.defer([this] { channel_.reset(); }); },

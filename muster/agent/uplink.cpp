@@ -44,7 +44,6 @@ void Uplink::connect(const net::Address& launcher, const rendezvous::Token& toke
       [this, node](Result<std::unique_ptr<rendezvous::Channel>> channel) {
         if (!channel) return give_up();
         channel_ = *std::move(channel);
-        channel_->detach();
         channel_->resume_on(loop_, {.opened = {},
                                     .received = [](std::string_view) {},
                                     .closed = [this](const Error&) { loop_.defer([this] { give_up(); }); },

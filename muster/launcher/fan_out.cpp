@@ -225,10 +225,18 @@ void FanOutRun::show() {
 
 // Until every agent has delivered its workers' last lines and hung up.
 void FanOutRun::wait_for_last_words() {
-  coordinator_->on_deserted([this] { loop_.stop(); });
+  bool deserted = false;
+  coordinator_->on_deserted([&] {
+    deserted = true;
+    loop_.stop();
+  });
   const size_t signals = stop_signals_.size();
-  loop_.run_until(Deadline::in(kLastWordTime));
-  if (stop_signals_.size() > signals) return;
+  const TimePoint began = Clock::now();
+  while (!deserted && stop_signals_.size() == signals) {
+    const TimePoint patience = std::max(began, head_.last_output()) + kLastWordTime;
+    if (!loop_.run_until(Deadline::at(patience)) && patience <= Clock::now()) break;
+  }
+  coordinator_->on_deserted(nullptr);
 }
 
 int FanOutRun::conclude() {
@@ -236,6 +244,7 @@ int FanOutRun::conclude() {
   status_.reset();
   console_.flush(Deadline::in(stop_signals_.empty() ? Duration(kLastWordTime) : Duration(kFlushTime)));
   console_.say_what_stdout_lost();
+  head_.write_report();
   head_.publish();
   console_.flush(Deadline::in(kFlushTime));
   if (head_.over()) return head_.exit_code();

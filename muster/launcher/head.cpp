@@ -201,12 +201,15 @@ agent::Report Head::make_report() const {
 
 void Head::publish() {
   if (!ending_ || ending_->ending == "succeeded") return;
-  const agent::Report report = make_report();
-  agent::write_report_file(job_, console_, report);
-  console_.write(agent::Stream::kStderr, agent::report_text(job_, report, agent::wants_colour(job_)));
+  console_.write(agent::Stream::kStderr, agent::report_text(job_, make_report(), agent::wants_colour(job_)));
+}
+
+void Head::write_report() {
+  if (ending_ && ending_->ending != "succeeded") agent::write_report_file(job_, console_, make_report());
 }
 
 bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
+  last_output_ = Clock::now();
   const auto stream = chunk.stream == 0 ? agent::Stream::kStdout : agent::Stream::kStderr;
   const void* writer = &writers_[fmt::format("{}/{}", host, chunk.stream)];
   console_.begin(stream, writer).append(chunk.bytes);

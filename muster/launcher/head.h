@@ -27,8 +27,10 @@ class Head : public rendezvous::CoordinatorClient {
 
   bool over() const { return ending_.has_value(); }
   int exit_code() const;
-  // The report for this process's own console and for --report; call it when nothing else will be said.
+  // The report on this process's own console; call it when nothing else will be said.
   void publish();
+  void write_report();  // --report
+  TimePoint last_output() const { return last_output_; }
   const std::string& last_reason() const { return reason_; }
 
   void joined(const rendezvous::Node& node) override;
@@ -65,6 +67,7 @@ class Head : public rendezvous::CoordinatorClient {
   agent::Verdict verdict_;
   std::string start_error_;
   std::optional<rendezvous::Decision> ending_;
+  TimePoint last_output_ = Clock::now();
   std::map<std::string, char> writers_;  // whose unfinished line the console shows: by host and stream
 };
 

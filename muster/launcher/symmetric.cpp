@@ -39,6 +39,7 @@ class HostedCoordinator final : public agent::Companion {
 
   // This node's own member hangs up only when the process ends, so it is not waited for.
   void finish(Deadline deadline) override {
+    head_.write_report();
     coordinator_->on_deserted([this] { loop_.stop(); });
     while (coordinator_->connected() > 1 && !deadline.passed())
       loop_.run_until(Deadline::at(std::min(deadline.time(), Clock::now() + kShowPeriod)));

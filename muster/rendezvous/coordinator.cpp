@@ -139,7 +139,6 @@ void Coordinator::Impl::arrived(std::unique_ptr<Channel> channel) {
   guests_.push_front({std::move(channel), 0, {}});
   const GuestId guest = guests_.begin();
   guest->patience = loop_.call_after(kIntroduction, [this, guest] { leave(guest); });
-  guest->channel->detach();
   guest->channel->resume_on(loop_, {.opened = {},
                                     .received = [this, guest](std::string_view bytes) { introduced(guest, bytes); },
                                     .closed = [this, guest](const Error&) { leave(guest); },

@@ -33,7 +33,6 @@ class Member::Impl {
     loop_.cancel(waiting_);
     if (!channel) return handlers_.refused(channel.error());
     channel_ = *std::move(channel);
-    channel_->detach();
     channel_->resume_on(loop_, {.opened = {},
                                 .received = [this](std::string_view bytes) { received(bytes); },
                                 .closed = [this](const Error& why) { closed(why); },
