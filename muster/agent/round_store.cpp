@@ -2,12 +2,14 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "muster/base/random.h"
 #include "muster/net/socket.h"
+#include "muster/net/socket_owner.h"
 
 namespace muster::agent {
 namespace {
@@ -49,9 +51,11 @@ bool is_this_machine(const net::Address& peer) {
   return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
 }
 
-std::function<bool(const net::Address& peer)> only_members(std::vector<std::string> members) {
-  return [members = std::move(members)](const net::Address& peer) {
-    return std::find(members.begin(), members.end(), peer.host()) != members.end() || is_this_machine(peer);
+std::function<bool(const net::Address& peer, const net::Address& local)> only_members(
+    std::vector<std::string> members) {
+  return [members = std::move(members)](const net::Address& peer, const net::Address& local) {
+    if (is_this_machine(peer)) return net::connection_owner(peer, local).value_or(::getuid()) == ::getuid();
+    return std::find(members.begin(), members.end(), peer.host()) != members.end();
   };
 }
 

@@ -22,7 +22,7 @@ class RoundStore {
     uint16_t port = 0;  // 0: a free one, of `ports` if that says which
     PortRange ports = {};
     bool listens = true;  // false: somebody else has the port and hands connections over with adopt()
-    std::function<bool(const net::Address& peer)> accept_peer;
+    std::function<bool(const net::Address& peer, const net::Address& local)> accept_peer;
   };
   // kUsage when the port is taken. The server lives on `loop` and complains to `log`.
   static Result<RoundStore> open(net::EventLoop& loop, Log& log, const Options& options);
@@ -45,7 +45,9 @@ Result<Fd> reserve_port(uint16_t port);
 // Whether a connection comes from this machine, whatever interface it took.
 bool is_this_machine(const net::Address& peer);
 
-// The store knows no passwords: it talks to nobody but the nodes of the job. `members`: their numeric addresses.
-std::function<bool(const net::Address& peer)> only_members(std::vector<std::string> members);
+// The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and on
+// this machine to nobody but this user, where the kernel tells who it is.
+std::function<bool(const net::Address& peer, const net::Address& local)> only_members(
+    std::vector<std::string> members);
 
 }  // namespace muster::agent

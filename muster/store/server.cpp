@@ -52,8 +52,13 @@ void Server::Impl::pause_accepting(const Error& error) {
   });
 }
 
+bool Server::Impl::may_come(int fd, const net::Address& peer) const {
+  auto local = net::local_address(fd);
+  return local && options_.accept_peer(peer, *local);
+}
+
 Connection* Server::Impl::add(Fd fd, const net::Address& peer) {
-  if (options_.accept_peer && !options_.accept_peer(peer)) {
+  if (options_.accept_peer && !may_come(fd.get(), peer)) {
     log_.warn("store: refused {}: not a member of this job", peer.text());
     return nullptr;
   }

@@ -14,8 +14,9 @@
 namespace muster::store {
 
 struct ServerOptions {
-  // Asked for each new connection; a peer it refuses is closed with a log line. Empty: everybody may come.
-  std::function<bool(const net::Address& peer)> accept_peer = {};
+  // Asked for each new connection, with the address of ours that it came to; a peer it refuses is closed with a log
+  // line. Empty: everybody may come.
+  std::function<bool(const net::Address& peer, const net::Address& local)> accept_peer = {};
   // Unsent replies of one connection. Above the first its further requests have to wait; above the second, which one
   // reply alone or events of watched keys may reach, it is closed.
   size_t pause_output_at = 1 << 20;

@@ -75,6 +75,15 @@ TEST(RoundStore, AWorkersStoreIsNotListenedToByUs) {
   EXPECT_TRUE(net::listen_tcp({.port = store->port()}).ok());
 }
 
+TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
+  auto may_come = only_members({"192.0.2.7"});
+  auto address = [](const char* host) { return net::resolve(host, 1)->front(); };
+  EXPECT_TRUE(may_come(address("192.0.2.7"), address("192.0.2.1")));
+  EXPECT_TRUE(may_come(address("::ffff:192.0.2.7"), address("::ffff:192.0.2.1")));
+  EXPECT_FALSE(may_come(address("192.0.2.8"), address("192.0.2.1")));
+  EXPECT_TRUE(may_come(address("127.0.0.1"), address("127.0.0.1")));  // the kernel knows no such connection
+}
+
 TEST(IsThisMachine, KnowsItsOwnAddresses) {
   EXPECT_TRUE(is_this_machine(net::resolve("127.0.0.1", 1)->front()));
   EXPECT_TRUE(is_this_machine(net::resolve("127.3.2.1", 1)->front()));

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+
+#include "muster/net/address.h"
+
+namespace muster::net {
+
+// Who holds the other end of a TCP connection when that is on this machine: asks the kernel for the socket that is
+// bound to `client` and connected to `server`. Nothing when there is no such socket here, or the kernel does not tell.
+std::optional<uid_t> connection_owner(const Address& client, const Address& server);
+
+}  // namespace muster::net
