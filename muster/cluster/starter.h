@@ -28,6 +28,8 @@ class Starter {
   virtual void start(int position, const Host& host, std::string description) = 0;
   // It has joined: what its connection says from now on is not a failure to start.
   virtual void joined(int position) = 0;
+  // Ends the way to it, and a local agent itself; failed() is not called. start() may be called again.
+  virtual void abandon(int position) = 0;
 };
 
 }  // namespace muster::cluster

@@ -163,7 +163,9 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
   if (!node.join.position || head_.over()) return;
   const int position = *node.join.position;
   Place& place = places_[static_cast<size_t>(position)];
+  loop_.cancel(place.retry);
   place = {};
+  starter_->abandon(position);
   place.retry = loop_.call_after(rendezvous::kFenceMargin, [this, position] { start_agent(position); });
 }
 

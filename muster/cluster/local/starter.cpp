@@ -26,6 +26,9 @@ class LocalStarter final : public Starter {
   void joined(int position) override {
     if (auto found = agents_.find(position); found != agents_.end()) found->second.joined = true;
   }
+  void abandon(int position) override {
+    if (auto agent = agents_.extract(position)) agent.mapped().link->close();
+  }
 
  private:
   struct Agent {

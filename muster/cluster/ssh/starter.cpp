@@ -90,6 +90,7 @@ class SshStarter final : public Starter {
   void joined(int position) override {
     if (auto found = nodes_.find(position); found != nodes_.end()) found->second.joined = true;
   }
+  void abandon(int position) override;
 
  private:
   void enter(Node& node, Step step);
@@ -146,6 +147,15 @@ void SshStarter::start(int position, const Host& host, std::string description) 
   int count = ++starts_[position];
   progress(node, count == 1 ? "connecting" : fmt::format("connecting, attempt {}", count));
   enter(node, first_step(options_));
+}
+
+void SshStarter::abandon(int position) {
+  auto found = nodes_.find(position);
+  if (found == nodes_.end()) return;
+  loop_.cancel(found->second.timer);
+  close_link(found->second);
+  nodes_.erase(found);
+  run_waiting();
 }
 
 void SshStarter::enter(Node& node, Step step) {
