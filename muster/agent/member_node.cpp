@@ -254,7 +254,8 @@ void MemberNode::stop_asked(int signal) {
 int MemberNode::conclude(Conclusion& conclusion, const std::optional<Error>& error) {
   if (error) return conclusion.not_started(*error);
   if (error_) return conclusion.member_failed(node_.crew(), *error_);
-  return conclusion.member_ended(node_.crew(), end_->exit_code, end_->text);
+  // The launcher tells how it ended, once for all nodes.
+  return conclusion.member_ended(node_.crew(), end_->exit_code, membership_.output_to_launcher ? "" : end_->text);
 }
 
 }  // namespace

@@ -103,6 +103,8 @@ void Head::changed(const State& state, const Decision& decision) {
   signal_ = state.stop_signal;
   switch (decision.kind) {
     case Decision::Kind::kStopRound:
+      if (decision.counts_as_restart) break;  // who failed has been said
+      [[fallthrough]];
     case Decision::Kind::kDropNode:
       console_.log().info("{}", decision.reason);
       break;

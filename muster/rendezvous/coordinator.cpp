@@ -238,7 +238,8 @@ void Coordinator::Impl::on(NodeId node, const RoundStarted& started) {
 }
 
 void Coordinator::Impl::on(NodeId node, const WorkerFailed& failed) {
-  log_.debug("rank {} on {} failed: {}", failed.rank, state_.nodes.at(node).join.host, failed.what);
+  if (failed.round == state_.round && state_.round_state == RoundState::kRunning)
+    log_.info("rank {} on {} failed: {}", failed.rank, state_.nodes.at(node).join.host, failed.what);
   worker_failed(state_, node, failed.round);
   decide_now();  // its peers are told at once
 }
