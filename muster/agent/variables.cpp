@@ -27,6 +27,10 @@ const std::vector<Variable>& declared_variables() {
       {"OMP_NUM_THREADS", kSetByMuster,
        "unless you set it: the cores of this job divided among the workers (muster torchrun: 1 for several workers)"},
       {"CUDA_VISIBLE_DEVICES", kSetByMuster, "with --virtual-local-rank: the one device of this worker"},
+      {"GLOO_SOCKET_IFNAME", kSetByMuster,
+       "unless you set it, in a job on several nodes: the network to the other nodes, with --interface or where this "
+       "node's own name does not lead to it"},
+      {"NCCL_SOCKET_IFNAME", kSetByMuster, "unless you set it, with --interface: the network to the other nodes"},
       {"MUSTER_VERSION", kSetByMuster, "version of the muster that started this worker"},
       {"MUSTER_JOB", kSetByMuster, "id of the job; no other job has it"},
       {"MUSTER_WORKER", kSetByMuster, "id of this worker: job, round and rank"},
@@ -58,6 +62,12 @@ const std::vector<Variable>& declared_variables() {
       {"TORCHELASTIC_ENABLE_FILE_TIMER", kSetByYou,
        "1: obey the timers that workers set through torch's FileTimerClient"},
       {"TORCHELASTIC_TIMER_FILE", kSetByYou, "the pipe of those timers; a fresh one otherwise"},
+      {"MUSTER_TOKEN", kSetByYou,
+       "the secret that lets a node in where each runs its own muster: any text, the same on all; workers do not get "
+       "it"},
+      {"HOME", kSetByYou, "where the key is (.config/muster/key) that such nodes use when there is no MUSTER_TOKEN"},
+      {"XDG_RUNTIME_DIR", kSetByYou,
+       "where jobs on several nodes wait for `muster status`; /tmp/muster-<uid> otherwise"},
       {"MUSTER_ATTEMPT", kSetByYou, "how often the scheduler has started this job before"},
   };
   return variables;

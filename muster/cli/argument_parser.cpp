@@ -185,7 +185,10 @@ class Parser {
 
   Result<void> store(const Option& option, const std::optional<std::string>& value, Source source) {
     Setting& setting = parsed_.setting(option.id);
-    MUSTER_TRY(setting.values, convert(option, value, source));
+    MUSTER_TRY(std::vector<std::string> values, convert(option, value, source));
+    if (option.kind == OptionKind::kRepeat && setting.source == source)
+      values.insert(values.begin(), setting.values.begin(), setting.values.end());
+    setting.values = std::move(values);
     setting.source = source;
     if (option.immediate) parsed_.immediate = option.id;
     return {};
@@ -205,6 +208,7 @@ class Parser {
       case OptionKind::kList:
         return split_list(*value);
       case OptionKind::kText:
+      case OptionKind::kRepeat:
       case OptionKind::kFlag:
         break;
     }

@@ -11,6 +11,10 @@ namespace muster::cli {
 // run, torchrun and launch share all but their defaults; `typed` is how the user called it ("muster run", "torchrun").
 int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments);
 
+// The part of a job on one node, told on stdin what to do.
+int agent_command();
+
+int status_command(const Parsed& parsed);
 int store_command(const Parsed& parsed);
 int env_command(const Parsed& parsed);
 int version_command(const Parsed& parsed);

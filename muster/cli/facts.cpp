@@ -11,22 +11,14 @@
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
+#include "muster/cli/user_key.h"
 #include "muster/net/address.h"
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
 
 namespace muster::cli {
 namespace {
-
-process::Environment own_environment() {
-  process::Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const char* entry_text = *entry;
-    const char* equals = std::strchr(entry_text, '=');
-    if (equals != nullptr) environment.emplace_back(std::string(entry_text, equals), equals + 1);
-  }
-  return environment;
-}
 
 bool has_zip_magic(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -54,9 +46,21 @@ bool can_create(const std::string& path) {
 }
 
 Result<bool> is_this_machine(const std::string& host) {
-  if (host == "localhost" || host == "127.0.0.1") return true;
+  // Its own name, whatever a resolver makes of it.
+  if (host == "localhost" || host == "127.0.0.1" || host == net::hostname()) return true;
   MUSTER_TRY(std::vector<net::Address> addresses, net::resolve(host, 0));
   return std::any_of(addresses.begin(), addresses.end(), net::is_own_address);
+}
+
+Result<void> check_interface(const std::string& wanted) {
+  auto chosen = net::select_interfaces(net::interface_addresses(), wanted);
+  if (!chosen) return chosen.error();
+  return {};
+}
+
+Result<std::string> read_text(const std::string& path) {
+  constexpr size_t kMost = 64 << 20;  // a hostfile of a million lines
+  return muster::read_file(path, kMost);
 }
 
 Result<void> check_port(uint16_t port) {
@@ -78,6 +82,16 @@ uint64_t raise_descriptor_limit(uint64_t needed) {
 
 }  // namespace
 
+process::Environment own_environment() {
+  process::Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const char* entry_text = *entry;
+    const char* equals = std::strchr(entry_text, '=');
+    if (equals != nullptr) environment.emplace_back(std::string(entry_text, equals), equals + 1);
+  }
+  return environment;
+}
+
 Facts real_facts() {
   Facts facts;
   facts.environment = own_environment();
@@ -96,6 +110,9 @@ Facts real_facts() {
   facts.can_create = can_create;
   facts.is_this_machine = is_this_machine;
   facts.check_port = check_port;
+  facts.check_interface = check_interface;
+  facts.read_file = read_text;
+  facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
   facts.raise_descriptor_limit = raise_descriptor_limit;
   return facts;
 }

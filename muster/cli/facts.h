@@ -45,9 +45,18 @@ struct Facts {
   std::function<Result<bool>(const std::string&)> is_this_machine;
   // Fails when a TCP port of this machine is taken.
   std::function<Result<void>(uint16_t)> check_port;
+  // Fails when this machine has no such interface or network.
+  std::function<Result<void>(const std::string&)> check_interface;
+  // A small text file.
+  std::function<Result<std::string>(const std::string&)> read_file;
+  // The user's key (user_key.h); `make` it where there is none.
+  std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.
   std::function<uint64_t(uint64_t)> raise_descriptor_limit;
 };
+
+// The environment of this process.
+process::Environment own_environment();
 
 // This process, this machine.
 Facts real_facts();

@@ -57,7 +57,8 @@ std::string option_text(const Option& option, Verb verb) {
 std::string general_help(const TextStyle& style) {
   std::string text = "usage: muster VERB [OPTION…] …\n\n";
   text += wrap(
-      "muster runs one program on every device of a machine as one job: it starts the workers, gives each its rank, "
+      "muster runs one program on every device of one machine or many as one job: it starts the workers, gives each "
+      "its rank, "
       "shows what they write and says what failed. What you gave to torchrun, give to muster run.",
       0, style.width);
   text += "\n" + heading("Verbs:", style);

@@ -5,6 +5,7 @@
 #include "muster/base/strings.h"
 #include "muster/cli/command.h"
 #include "muster/cli/job_planner.h"
+#include "muster/cli/node_environment.h"
 #include "muster/cli/values.h"
 #include "muster/net/address.h"
 #include "muster/process/cpus.h"
@@ -25,7 +26,7 @@ Result<JobPlan> Planner::plan() {
   job_.flavor = verb_ == Verb::kRun      ? agent::Flavor::kMuster
                 : verb_ == Verb::kLaunch ? agent::Flavor::kLaunch
                                          : agent::Flavor::kTorchrun;
-  job_.host = net::hostname();
+  job_.host = assignment_ ? assignment_->host : net::hostname();
   plan_log_level();
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());
@@ -39,6 +40,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(plan_stdin());
   plan_environment();
   MUSTER_TRY_VOID(check_descriptors());
+  finish_nodes();
   return std::move(plan_);
 }
 
@@ -57,6 +59,15 @@ Result<int64_t> Planner::integer(Opt id, int64_t min, int64_t max) const {
                       : max < INT32_MAX ? fmt::format("write {} to {}", min, max)
                                         : fmt::format("write {} or more", min)});
   return *value;
+}
+
+Result<Duration> Planner::seconds(Opt id, double min) const {
+  constexpr double kMost = 1e8;
+  const double value = python_float(text(id)).value_or(-1);
+  if (!(value >= min && value <= kMost))
+    return about(id, {ErrorKind::kUsage, fmt::format("{} is out of range", text(id)),
+                      fmt::format("write {} or more seconds", min)});
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(value));
 }
 
 void Planner::plan_log_level() {
@@ -88,26 +99,6 @@ Result<void> Planner::plan_events() {
   return {};
 }
 
-Result<void> Planner::plan_nodes() {
-  auto nodes = parse_nodes(text(Opt::kNnodes));
-  if (!nodes) return about(Opt::kNnodes, nodes.error());
-  const bool elastic = standalone() || text(Opt::kRdzvBackend) == "c10d" || (ours_ && nodes->min < nodes->max);
-  const int wanted = elastic ? nodes->min : nodes->max;
-  if (wanted > 1)
-    return about(Opt::kNnodes, {ErrorKind::kUsage,
-                                fmt::format("{} nodes were asked for, and several nodes are not supported yet", wanted),
-                                "start it on one node with --nnodes 1"});
-  if (nodes->max > 1)
-    note(LogLevel::kWarning,
-         fmt::format("--nnodes {}: starting on this node alone, several nodes are not supported yet",
-                     text(Opt::kNnodes)));
-  MUSTER_TRY(int64_t node_rank, integer(Opt::kNodeRank, INT32_MIN, INT32_MAX));
-  if (node_rank != 0 && text(Opt::kRdzvBackend) == "static" && !standalone())
-    return about(Opt::kNodeRank, {ErrorKind::kUsage, fmt::format("there is no node {} in a job of one node", node_rank),
-                                  "leave it out"});
-  return {};
-}
-
 Result<int> Planner::count(Countable what) {
   if (what == Countable::kCpu) return facts_.affinity_cpus();
   const process::GpuCount gpus = facts_.gpus();
@@ -119,14 +110,17 @@ Result<int> Planner::count(Countable what) {
 }
 
 Result<void> Planner::plan_workers() {
-  if (ours_ && !parsed_.given(Opt::kNprocPerNode)) {
-    job_.workers = std::max(facts_.gpus().count, 1);
+  if (assignment_ && assignment_->workers) {
+    job_.workers = *assignment_->workers;
+  } else if (ours_ && !parsed_.given(Opt::kNprocPerNode)) {
+    job_.workers = elsewhere() ? 1 : std::max(facts_.gpus().count, 1);
   } else {
     auto wanted = parse_worker_count(text(Opt::kNprocPerNode));
     if (!wanted) return about(Opt::kNprocPerNode, wanted.error());
     if (const int* number = std::get_if<int>(&*wanted)) {
       job_.workers = *number;
-    } else {
+      plan_.workers_given = true;
+    } else if (!elsewhere()) {
       MUSTER_TRY(job_.workers, count(std::get<Countable>(*wanted)));
     }
   }
@@ -140,6 +134,11 @@ Result<void> Planner::plan_command() {
   const bool inject = verb_ == Verb::kLaunch && !parsed_.flag(Opt::kUseEnv);
   if (inject && parsed_.flag(Opt::kNoPython))
     return usage_error("When using the '--no-python' flag, you must also set the '--use-env' flag.");
+  if (elsewhere()) {
+    job_.command.program = job_.command.entrypoint = parsed_.words[0];
+    job_.command.argv = parsed_.words;
+    return {};
+  }
   MUSTER_TRY(WorkerCommand worker, worker_command(verb_, parsed_, facts_));
   job_.command = std::move(worker.command);
   std::optional<process::TorchVersion> torch;
@@ -179,7 +178,7 @@ Result<void> Planner::plan_failures() {
     note(LogLevel::kWarning, fmt::format("Failed to register signal handler for {}", name));
   }
   job_.signals_to_handle = signals.signals;
-  job_.report_file = text(Opt::kReport);
+  if (!assignment_) job_.report_file = text(Opt::kReport);  // an agent's launcher writes it
   if (!job_.report_file.empty() && !facts_.can_create(job_.report_file))
     return about(Opt::kReport, {ErrorKind::kUsage, fmt::format("'{}' cannot be written", job_.report_file),
                                 "give a file in a directory you may write to"});
@@ -187,38 +186,49 @@ Result<void> Planner::plan_failures() {
 }
 
 void Planner::plan_environment() {
-  plan_.given_environment = job_.environment = facts_.environment;
-  if (facts_.getenv("OMP_NUM_THREADS")) return;
+  plan_.given_environment = job_.environment = without_token(facts_.environment);
+  if (facts_.getenv("OMP_NUM_THREADS") || fan_out() != nullptr) return;
   if (ours_) {
     const int threads = process::threads_per_worker(facts_.usable_cores(), job_.workers);
     job_.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
   } else if (job_.workers > 1) {
     job_.environment.emplace_back("OMP_NUM_THREADS", "1");
-    note(LogLevel::kWarning,
+    // Of several agents one says it; their launcher does not know.
+    if (assignment_ && assignment_->position != 0) return;
+    plan_.notes.push_back(
+        {LogLevel::kWarning,
          "\n*****************************************\n"
          "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system "
          "being overloaded, please further tune the variable for optimal performance in your application as needed. \n"
-         "*****************************************");
+         "*****************************************"});
   }
 }
 
 // A worker costs its pidfd, two streams with their spools or log files, its pipes while it starts, and two
-// connections to the store.
+// connections to the store; a node three connections, and the process and pipes that lead to it.
 Result<void> Planner::check_descriptors() {
-  constexpr uint64_t kEach = 10, kOwn = 64;
-  const uint64_t needed = kEach * static_cast<uint64_t>(job_.workers) + kOwn;
+  constexpr uint64_t kWorker = 10, kNode = 8, kOwn = 64;
+  std::string what = fmt::format("{} workers", job_.workers);
+  uint64_t needed = kWorker * static_cast<uint64_t>(job_.workers) + kOwn;
+  if (const launcher::FanOut* spec = fan_out()) {
+    what = fmt::format("{} nodes", spec->hosts.size());
+    needed = kNode * spec->hosts.size() + kOwn;
+  }
   const uint64_t limit = facts_.raise_descriptor_limit(needed);
   if (limit >= needed) return {};
   return Error{
-      ErrorKind::kUsage,
-      fmt::format("{} workers need {} file descriptors and this process may open {}", job_.workers, needed, limit),
+      ErrorKind::kUsage, fmt::format("{} need {} file descriptors and this process may open {}", what, needed, limit),
       fmt::format("raise the hard limit with 'ulimit -Hn {0}' as root (LimitNOFILE={0} in a systemd unit, nofile "
-                  "in /etc/security/limits.conf), or start fewer workers",
+                  "in /etc/security/limits.conf), or start fewer",
                   needed)};
 }
 
 Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts) {
   return Planner(verb, parsed, facts).plan();
+}
+
+Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment) {
+  return Planner(verb, parsed, facts, &assignment).plan();
 }
 
 }  // namespace muster::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "muster/agent/job.h"
@@ -8,6 +9,8 @@
 #include "muster/base/result.h"
 #include "muster/cli/argument_parser.h"
 #include "muster/cli/facts.h"
+#include "muster/launcher/fan_out.h"
+#include "muster/launcher/symmetric.h"
 
 namespace muster::cli {
 
@@ -17,9 +20,15 @@ struct Note {
   std::string text;
 };
 
+// How the job is started: on this node alone; on others from here; or on this one of several that each run muster.
+using NodesPlan = std::variant<std::monostate, launcher::FanOut, launcher::Symmetric>;
+
 // A job ready to start, and what to say about it.
 struct JobPlan {
   agent::JobSpec job;
+  NodesPlan nodes;                         // its `job` is the one above
+  std::string mode_why;                    // "--hosts names 3"
+  bool workers_given = false;              // as a number
   process::Environment given_environment;  // the launcher's, before anything was added
   std::vector<Note> notes;
 };
@@ -27,5 +36,15 @@ struct JobPlan {
 // What the options of run, torchrun or launch come to on this machine. Errors are the user's: kUsage, or kNotFound and
 // kNotExecutable for the program.
 Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts);
+
+// What a launcher has decided for the node of an agent that it started.
+struct Assignment {
+  rendezvous::Token token;
+  std::vector<std::string> endpoints;  // of the coordinator
+  std::string host;
+  int position = 0;
+  std::optional<int> workers;  // instead of --nproc-per-node
+};
+Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment);
 
 }  // namespace muster::cli

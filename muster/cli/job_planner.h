@@ -1,5 +1,7 @@
 #pragma once
 
+#include <initializer_list>
+#include <map>
 #include <string>
 
 #include "muster/cli/job_options.h"
@@ -7,12 +9,12 @@
 
 namespace muster::cli {
 
-// plan_job() at work: each step reads the options of one theme, checks them and adds its part to the job. In three
-// files by theme; this header is for them alone.
+// plan_job() at work: each step reads the options of one theme, checks them and adds its part to the job. A file a
+// theme; this header is for them alone.
 class Planner {
  public:
-  Planner(Verb verb, const Parsed& parsed, const Facts& facts)
-      : verb_(verb), ours_(verb == Verb::kRun), parsed_(parsed), facts_(facts) {}
+  Planner(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment* assignment = nullptr)
+      : verb_(verb), ours_(verb == Verb::kRun), parsed_(parsed), facts_(facts), assignment_(assignment) {}
 
   Result<JobPlan> plan();
 
@@ -21,13 +23,32 @@ class Planner {
   void plan_log_level();
   Result<void> refuse_unsupported();
   Result<void> plan_events();
-  Result<void> plan_nodes();
   Result<int> count(Countable what);
   Result<void> plan_workers();
   Result<void> plan_command();
   Result<void> plan_failures();
   void plan_environment();
   Result<void> check_descriptors();
+
+  // job_nodes.cpp: which nodes there are, and who starts them.
+  Result<void> plan_nodes();
+  Result<void> read_conf();
+  Result<void> plan_ports();
+  Result<void> plan_member();
+  Result<void> plan_fan_out();
+  Result<std::vector<cluster::Host>> named_hosts();
+  Result<void> plan_own_node();
+  Result<void> plan_alone(const NodeRange& nodes);
+  Result<void> plan_symmetric(const NodeRange& nodes, bool is_static);
+  Result<Endpoint> meeting_point(bool is_static);
+  Result<int> node_rank(int nodes, const Endpoint& endpoint);
+  Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);
+  Result<rendezvous::Token> token(const std::string& run_id, int port);
+  Result<void> plan_membership(rendezvous::MembershipOptions& options, bool is_static);
+  Result<std::optional<Duration>> conf_seconds(const std::string& key) const;
+  Result<std::string> common_id();
+  void note_ignored(std::initializer_list<Opt> ids, std::string_view why);
+  void finish_nodes();
 
   // job_rendezvous.cpp: where the workers meet.
   Result<void> plan_rendezvous();
@@ -42,17 +63,30 @@ class Planner {
   Result<void> plan_labels();
   Result<void> plan_stdin();
 
+  // Who this process is in the job.
+  bool alone() const { return !assignment_ && std::holds_alternative<std::monostate>(plan_.nodes); }
+  launcher::FanOut* fan_out() { return std::get_if<launcher::FanOut>(&plan_.nodes); }
+  // Other machines run the workers: what this one has says nothing about theirs.
+  bool elsewhere() { return fan_out() != nullptr && !fan_out()->local; }
+
   const std::string& text(Opt id) const { return parsed_.text(id); }
   bool standalone() const { return parsed_.flag(Opt::kStandalone); }
   Result<int64_t> integer(Opt id, int64_t min, int64_t max) const;
+  Result<Duration> seconds(Opt id, double min) const;
   // The error of an option's value, with the option's name, or that of the variable it came from, in front.
   Error about(Opt id, Error error) const;
-  void note(LogLevel level, std::string text) { plan_.notes.push_back({level, std::move(text)}); }
+  // An agent's launcher has said it already.
+  void note(LogLevel level, std::string text) {
+    if (!assignment_) plan_.notes.push_back({level, std::move(text)});
+  }
 
   const Verb verb_;
   const bool ours_;
   const Parsed& parsed_;
   const Facts& facts_;
+  const Assignment* const assignment_;  // of an agent; else null
+  std::map<std::string, std::string> conf_;
+  agent::PortRange ports_;
   JobPlan plan_;
   agent::JobSpec& job_ = plan_.job;
   bool old_torch_ = false;

@@ -9,10 +9,7 @@ constexpr int kDefaultStaticPort = 29500;
 
 // One node: who is MASTER_ADDR, on which port, and what the job is called.
 Result<void> Planner::plan_rendezvous() {
-  auto conf = parse_rendezvous_conf(text(Opt::kRdzvConf));
-  if (!conf) return about(Opt::kRdzvConf, conf.error());
-  if (auto usable = check_rendezvous_conf(*conf); !usable && (ours_ || text(Opt::kRdzvBackend) == "c10d"))
-    return about(Opt::kRdzvConf, usable.error());
+  if (!alone()) return {};
   const bool has_endpoint = !text(Opt::kRdzvEndpoint).empty() && !standalone();
   const bool has_port = parsed_.has(Opt::kMasterPort);
   const bool is_static = !standalone() && text(Opt::kRdzvBackend) == "static" && (has_endpoint || has_port);

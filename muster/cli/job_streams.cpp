@@ -12,14 +12,17 @@ Result<void> Planner::plan_output() {
   agent::OutputSpec& output = job_.output;
   output.log_dir = text(Opt::kLogDir);
   const RankSyntax syntax = ours_ ? RankSyntax::kAny : RankSyntax::kTorchrun;
+  // Elsewhere there may be more workers than we know of.
+  constexpr int kMany = 4096;
+  const int workers = elsewhere() ? kMany : job_.workers;
   for (auto [id, masks] : {std::pair(Opt::kRedirects, &output.redirects), std::pair(Opt::kTee, &output.tee)}) {
-    auto parsed = parse_stream_masks(text(id), job_.workers, syntax);
+    auto parsed = parse_stream_masks(text(id), workers, syntax);
     if (!parsed) return about(id, parsed.error());
     *masks = *std::move(parsed);
   }
   if (ours_ && !output.log_dir.empty() && output.log_dir != "/dev/null" && !parsed_.given(Opt::kRedirects) &&
       !parsed_.given(Opt::kTee))
-    output.tee = *parse_stream_masks("3", job_.workers, syntax);
+    output.tee = *parse_stream_masks("3", workers, syntax);
   if (!text(Opt::kLocalRanksFilter).empty()) {
     auto ranks = parse_ranks(text(Opt::kLocalRanksFilter));
     if (!ranks) return about(Opt::kLocalRanksFilter, ranks.error());
@@ -32,10 +35,10 @@ Result<void> Planner::plan_output() {
                  "name a directory"};
   MUSTER_TRY_VOID(plan_labels());
   if (!ours_) {
-    output.inherit_plain_streams = true;
+    output.inherit_plain_streams = !assignment_;
     return {};
   }
-  MUSTER_TRY(int64_t rank, integer(Opt::kProgressRank, 0, job_.workers - 1));
+  MUSTER_TRY(int64_t rank, integer(Opt::kProgressRank, 0, alone() ? job_.workers - 1 : INT32_MAX));
   output.progress_rank = static_cast<int>(rank);
   auto cap = parse_size(text(Opt::kOutputCap));
   if (!cap) return about(Opt::kOutputCap, cap.error());
@@ -49,13 +52,18 @@ Result<void> Planner::plan_labels() {
   if (output.prefix_template.empty())
     output.prefix_template = facts_.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("");
   if (!ours_) {
-    if (output.prefix_template.empty()) output.prefix_template = kTorchrunPrefix;
+    // Lines of many nodes on one console: torchrun's own prefix would not tell whose they are.
+    if (assignment_) {
+      output.label = agent::LabelKind::kHostRank;
+    } else if (output.prefix_template.empty()) {
+      output.prefix_template = kTorchrunPrefix;
+    }
     return {};
   }
   if (auto ok = check_prefix_template(output.prefix_template); !ok)
     return about(Opt::kLogLinePrefixTemplate, ok.error());
   const std::string& label = text(Opt::kLabel);
-  output.label = label == "host:rank"                                     ? agent::LabelKind::kHostRank
+  output.label = label == "host:rank" || (label.empty() && !alone())      ? agent::LabelKind::kHostRank
                  : label == "rank" || (label.empty() && job_.workers > 1) ? agent::LabelKind::kRank
                                                                           : agent::LabelKind::kNone;
   // A label that was asked for beats a template from the environment.
@@ -66,12 +74,16 @@ Result<void> Planner::plan_labels() {
 Result<void> Planner::plan_stdin() {
   using Kind = agent::StdinSpec::Kind;
   const std::string& who = text(Opt::kStdin);
-  if (!ours_) {
+  if (!alone() && !who.empty() && who != "none")
+    return about(Opt::kStdin, {ErrorKind::kUsage, "workers on several nodes cannot read what is typed or piped in here",
+                               "leave it out, and let them read a file"});
+  const bool one_console = fan_out() != nullptr || assignment_;
+  if (!ours_ && !one_console) {
     job_.stdin_spec = {Kind::kInherit, 0};
+  } else if (!alone() || who == "none" || (who.empty() && job_.workers > 1)) {
+    job_.stdin_spec = {Kind::kNone, 0};
   } else if (who == "all") {
     job_.stdin_spec = {Kind::kAll, 0};
-  } else if (who == "none" || (who.empty() && job_.workers > 1)) {
-    job_.stdin_spec = {Kind::kNone, 0};
   } else {
     auto rank = who.empty() ? std::optional<int64_t>(0) : parse_int(who);
     if (!rank || *rank < 0 || *rank >= job_.workers)

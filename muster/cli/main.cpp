@@ -66,6 +66,10 @@ int small_command(const VerbInfo& verb, const std::vector<std::string>& argument
       return version_command(*parsed);
     case Verb::kHelp:
       return help_command(*parsed);
+    case Verb::kStatus:
+      return status_command(*parsed);
+    case Verb::kAgent:
+      return agent_command();
     case Verb::kRun:
     case Verb::kTorchrun:
     case Verb::kLaunch:

@@ -77,7 +77,7 @@ std::string exit_section() {
   std::string text = ".SH EXIT STATUS\n";
   text += entry("0", "Every worker ended with 0.");
   text += entry("2", "The command line is wrong; nothing was started.");
-  text += entry("125", "muster itself failed.");
+  text += entry("125", "muster itself failed: too few nodes came, a node was lost, the job's host is gone.");
   text += entry("126, 127", "The program is not executable, or does not exist.");
   text += entry("any other", "The code of the worker that failed first, 128 + n if it died of signal n.");
   return text + ".PP\n" +
@@ -88,7 +88,7 @@ std::string exit_section() {
 
 std::string man_page() {
   std::string text = fmt::format(".TH MUSTER 1 {} \"muster {}\" \"User Commands\"\n", kDate, version());
-  text += ".SH NAME\nmuster \\- run one program on every device of a machine as one job\n.SH SYNOPSIS\n";
+  text += ".SH NAME\nmuster \\- run one program on every device of one machine or many as one job\n.SH SYNOPSIS\n";
   for (const VerbInfo& verb : verbs()) {
     text += fmt::format(".B muster {}\n[option...]{}{}\n", verb.name, verb.synopsis.empty() ? "" : " ",
                         roff(verb.synopsis));

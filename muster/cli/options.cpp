@@ -10,8 +10,8 @@ namespace {
 
 constexpr Verbs kTorch = Verb::kRun | Verb::kTorchrun | Verb::kLaunch;
 constexpr Verbs kRunOnly = static_cast<Verbs>(Verb::kRun);
-constexpr Verbs kEvery =
-    kTorch | Verb::kStore | Verb::kEnv | Verb::kCompletion | Verb::kMan | Verb::kVersion | Verb::kHelp;
+constexpr Verbs kEvery = kTorch | Verb::kStore | Verb::kEnv | Verb::kCompletion | Verb::kMan | Verb::kVersion |
+                         Verb::kHelp | Verb::kStatus | Verb::kAgent;
 constexpr bool kPet = true;
 
 using K = OptionKind;
@@ -21,21 +21,28 @@ using G = OptionGroup;
 constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kHelp, "help", 'h', K::kFlag, "", nullptr, nullptr, "", false, true, false, kEvery, G::kInspect,
    "Show this text and exit."},
-  {Opt::kNnodes, "nnodes", 0, K::kText, "N|MIN:MAX", "1:1", nullptr, "", kPet, false, false, kTorch, G::kWorkers,
-   "Number of nodes, or the range it may move in. This version runs on one node: 1, or MIN:MAX with MIN 1, which "
-   "starts on this node at once."},
+  {Opt::kNnodes, "nnodes", 0, K::kText, "N|MIN:MAX", "1:1", nullptr, "", kPet, false, false, kTorch, G::kNodes,
+   "Number of nodes, or the range it may move in. With --hosts: how many of them work at once, all by default; the others "
+   "are spares. Without: every node runs its own muster with the same --nnodes, and they meet at --master-addr or "
+   "--rdzv-endpoint."},
   {Opt::kNprocPerNode, "nproc-per-node", 0, K::kText, "N|gpu|cpu|xpu|auto", "1", "one a GPU given to this process, else 1",
    "", kPet, false, false, kTorch, G::kWorkers,
-   "Workers on this node: a number, gpu or xpu (one a device, an error if there is none), cpu (one a CPU in the affinity "
+   "Workers on each node: a number, gpu or xpu (one a device, an error if there is none), cpu (one a CPU in the affinity "
    "mask), or auto (devices if there are any, else CPUs)."},
   {Opt::kRdzvBackend, "rdzv-backend", 0, K::kText, "static|c10d", "static", nullptr, "", kPet, false, false, kTorch,
-   G::kRendezvous, "How nodes find each other. On one node both work and need nothing; etcd is not supported, use c10d."},
+   G::kRendezvous, "How nodes find each other when each runs its own muster. static: each is told its --node-rank, and as many "
+   "as --nnodes says (the larger number of a range) must come. c10d: the first to come get the ranks, and their number may "
+   "move. `muster run` takes a range without --node-rank for c10d. etcd is not supported, use c10d."},
   {Opt::kRdzvEndpoint, "rdzv-endpoint", 0, K::kText, "HOST[:PORT]", "", nullptr, "", kPet, false, false, kTorch,
-   G::kRendezvous, "Where nodes meet; [v6] brackets for IPv6. static needs the port; it is the one workers get as MASTER_PORT."},
+   G::kRendezvous, "Where nodes meet: the machine that has this name or address hosts the job; [v6] brackets for IPv6. static "
+   "needs the port, which workers get as MASTER_PORT; c10d's is 29400 if none is given."},
   {Opt::kRdzvId, "rdzv-id", 0, K::kText, "ID", "none", "a fresh one", "", kPet, false, false, kTorch, G::kRendezvous,
-   "Name of the job: TORCHELASTIC_RUN_ID, and the first part of its log directory."},
+   "Name of the job: TORCHELASTIC_RUN_ID, and the first part of its log directory. Nodes that each run their own muster give "
+   "the same one."},
   {Opt::kRdzvConf, "rdzv-conf", 0, K::kText, "KEY=VALUE,…", "", nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
-   "Further settings of the rendezvous, e.g. join_timeout=600,last_call_timeout=30."},
+   "Further settings of the rendezvous. c10d: join_timeout (600), last_call_timeout (how long to wait for more than MIN "
+   "nodes; 3, muster torchrun: 30), keep_alive_interval times keep_alive_max_attempt (the same as --lease), is_host (1 or 0: "
+   "this node hosts, or does not). static: timeout (as --join-timeout)."},
   {Opt::kStandalone, "standalone", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
    "A job of this node alone, on a free port and with a fresh id; --rdzv-backend, --rdzv-endpoint and --rdzv-id are "
    "ignored. What `muster run` does anyway."},
@@ -73,10 +80,13 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kDuplicateStderrFilters, "duplicate-stderr-filters", 0, K::kList, "TEXT,…", nullptr, nullptr, "", kPet, false, false,
    kTorch, G::kOutput, "The same for stderr and filtered_stderr.log."},
   {Opt::kNodeRank, "node-rank", 0, K::kInteger, "N", "0", nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
-   "Number of this node; only 0 makes sense with one node."},
+   "Number of this node in a static rendezvous, from 0; node 0 hosts the job and has the first ranks. Ignored by c10d and with "
+   "--hosts."},
   {Opt::kMasterAddr, "master-addr", 0, K::kText, "HOST", "127.0.0.1", nullptr, "", kPet, false, false, kTorch,
-   G::kRendezvous, "Address of node 0, given to workers as MASTER_ADDR."},
-  {Opt::kMasterPort, "master-port", 0, K::kInteger, "PORT", nullptr, "a free one each round", "", kPet, false, false, kTorch,
+   G::kRendezvous, "Address of node 0, where the nodes of a static rendezvous meet; given to workers as MASTER_ADDR. With "
+   "--hosts muster finds it by itself."},
+  {Opt::kMasterPort, "master-port", 0, K::kInteger, "PORT", nullptr,
+   "a free one each round; 29500 where nodes that run their own muster meet", "", kPet, false, false, kTorch,
    G::kRendezvous, "Port of the store on node 0, given to workers as MASTER_PORT. A fixed port that is taken is an error."},
   {Opt::kLocalAddr, "local-addr", 0, K::kText, "HOST", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
    "Address of this node, where the one found by itself is wrong."},
@@ -98,12 +108,13 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kUseEnv, "use-env", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, static_cast<Verbs>(Verb::kLaunch),
    G::kProgram, "Give the script no --local-rank argument; it reads LOCAL_RANK."},
 
-  {Opt::kLabel, "label", 0, K::kText, "KIND", nullptr, "rank with several workers, none with one", "none|rank|host:rank", false,
+  {Opt::kLabel, "label", 0, K::kText, "KIND", nullptr,
+   "host:rank with several nodes, rank with several workers, none with one", "none|rank|host:rank", false,
    false, false, kRunOnly, G::kOutput, "What stands before each line of a worker: nothing, [rank] or [host:rank]."},
   {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "The rank whose progress bar (lines rewritten with \\r) a terminal shows."},
   {Opt::kStdin, "stdin", 0, K::kText, "none|RANK|all", nullptr, "the worker's, if there is one only; else none", "", false,
-   false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy."},
+   false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes: nobody."},
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kFailure,
@@ -115,7 +126,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kDryRun, "dry-run", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, kRunOnly, G::kInspect,
    "Show ranks, cores, GPUs, environment and command of every worker, and start nothing."},
   {Opt::kJson, "json", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false,
-   Verb::kRun | Verb::kEnv | Verb::kVersion, G::kInspect, "Print JSON (with --dry-run, env and version)."},
+   Verb::kRun | Verb::kEnv | Verb::kVersion | Verb::kStatus, G::kInspect,
+   "Print JSON (with --dry-run, env, status and version)."},
   {Opt::kVerbose, "verbose", 'v', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
    G::kInspect, "Say what is done and why."},
   {Opt::kQuiet, "quiet", 'q', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
@@ -124,6 +136,41 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    G::kServer, "TCP port to listen on; 0: a free one, which is printed."},
   {Opt::kHost, "host", 0, K::kText, "any|loopback", "any", nullptr, "any|loopback", false, false, false,
    static_cast<Verbs>(Verb::kStore), G::kServer, "Listen on every interface, or for this machine alone."},
+
+  {Opt::kHosts, "hosts", 0, K::kText, "LIST", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
+   "Run on these hosts, started from here over ssh: n1,n2:4,gpu[01-03]. Here n2 gets four workers, whatever --nproc-per-node "
+   "says. The first host has rank 0. Your own ssh configuration and keys are used; nothing is asked."},
+  {Opt::kHostfile, "hostfile", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
+   "The same from a file: a host a line as n1, n1:4 or n1 slots=4; # begins a comment."},
+  {Opt::kLocalNodes, "local-nodes", 0, K::kInteger, "N", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
+   "Run N simulated nodes on this machine, each with an agent, log files and a name of its own. For trying and testing."},
+  {Opt::kSsh, "ssh", 0, K::kText, "PROGRAM", "ssh", nullptr, "", false, false, true, kTorch, G::kNodes,
+   "What reaches the hosts of --hosts and --hostfile."},
+  {Opt::kSshOption, "ssh-option", 0, K::kRepeat, "OPTION", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
+   "Given to ssh behind -o, as in --ssh-option ProxyJump=gate. May be given several times."},
+  {Opt::kPushBinary, "push-binary", 0, K::kText, "WHEN", "auto", nullptr, "auto|always|never", false, false, true, kTorch,
+   G::kNodes, "Whether hosts get a copy of this muster: those that have none or another version, all, or none. It is checked "
+   "and kept in ~/.cache/muster there."},
+  {Opt::kJoinTimeout, "join-timeout", 0, K::kNumber, "SECONDS", "600", nullptr, "", false, false, true, kTorch, G::kNodes,
+   "How long to wait for enough nodes. Then the job ends and says who is missing and what is known of each."},
+  {Opt::kLease, "lease", 0, K::kNumber, "SECONDS", "10", nullptr, "", false, false, true, kTorch, G::kFailure,
+   "How long a node may be silent before it counts as lost. By then it has killed its own workers. At least 2."},
+  {Opt::kGrow, "grow", 0, K::kText, "WHEN", "now", nullptr, "now|restart|never", false, false, true, kTorch, G::kNodes,
+   "When nodes that come late, while there is room, join: now (all workers start again, which counts as no restart), with "
+   "the next restart, or never."},
+  {Opt::kCrashLoop, "crash-loop", 0, K::kInteger, "N", "0", "3", "", false, false, true, kTorch, G::kFailure,
+   "End the job when a rank fails the same way within seconds of its start N times in a row, whatever restarts are left; 0: "
+   "never. For jobs of several nodes."},
+  {Opt::kPortRange, "port-range", 0, K::kText, "A-B", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
+   "Ports to listen on, where a firewall lets only some through. Without: any that is free."},
+  {Opt::kInterface, "interface", 0, K::kText, "IF|CIDR", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
+   "The network between the nodes: an interface (eth0) or addresses (10.0.0.0/8). GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME "
+   "are set to it unless you set them."},
+  {Opt::kTokenFile, "token-file", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kRendezvous,
+   "The secret that lets a node in where each runs its own muster: any text, the same on all. MUSTER_TOKEN does the same. "
+   "Without both: the key in ~/.config/muster/key, which `muster run` makes when there is none."},
+  {Opt::kInsecure, "insecure", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kRendezvous,
+   "Where each node runs its own muster: no secret, as with torchrun. Whoever reaches the port can then disturb the job."},
 }};
 // clang-format on
 
@@ -134,7 +181,7 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "the table and enum Opt list the options in the same order");
 
-constexpr std::array kGroups = {G::kWorkers,    G::kProgram,   G::kOutput,  G::kFailure,
+constexpr std::array kGroups = {G::kWorkers,    G::kNodes,     G::kProgram, G::kOutput, G::kFailure,
                                 G::kRendezvous, G::kPlacement, G::kInspect, G::kServer};
 
 }  // namespace
@@ -169,6 +216,8 @@ std::string_view group_title(OptionGroup group) {
   switch (group) {
     case G::kWorkers:
       return "Workers";
+    case G::kNodes:
+      return "Nodes";
     case G::kProgram:
       return "What is run";
     case G::kOutput:

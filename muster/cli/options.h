@@ -20,6 +20,8 @@ enum class Verb : uint16_t {
   kMan = 1 << 6,
   kVersion = 1 << 7,
   kHelp = 1 << 8,
+  kStatus = 1 << 9,
+  kAgent = 1 << 10,
 };
 using Verbs = uint16_t;
 constexpr Verbs operator|(Verb a, Verb b) { return static_cast<Verbs>(a) | static_cast<Verbs>(b); }
@@ -31,10 +33,21 @@ enum class OptionKind : uint8_t {
   kInteger,  // as Python's int() reads it
   kNumber,   // as Python's float() reads it
   kList,     // comma-separated; ",," is a literal comma
+  kRepeat,   // may be given again: every value counts
   kFlag,     // takes no value
 };
 
-enum class OptionGroup : uint8_t { kWorkers, kProgram, kOutput, kFailure, kRendezvous, kPlacement, kInspect, kServer };
+enum class OptionGroup : uint8_t {
+  kWorkers,
+  kNodes,
+  kProgram,
+  kOutput,
+  kFailure,
+  kRendezvous,
+  kPlacement,
+  kInspect,
+  kServer
+};
 
 // Names of the options, in the order of the table.
 enum class Opt : uint8_t {
@@ -85,6 +98,20 @@ enum class Opt : uint8_t {
   kQuiet,
   kPort,
   kHost,
+  kHosts,
+  kHostfile,
+  kLocalNodes,
+  kSsh,
+  kSshOption,
+  kPushBinary,
+  kJoinTimeout,
+  kLease,
+  kGrow,
+  kCrashLoop,
+  kPortRange,
+  kInterface,
+  kTokenFile,
+  kInsecure,
   kCount,
 };
 

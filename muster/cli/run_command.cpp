@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "muster/agent/console.h"
 #include "muster/agent/log_layout.h"
@@ -13,6 +14,8 @@
 #include "muster/cli/dry_run.h"
 #include "muster/cli/help.h"
 #include "muster/cli/job_options.h"
+#include "muster/launcher/fan_out.h"
+#include "muster/launcher/symmetric.h"
 
 namespace muster::cli {
 namespace {
@@ -68,6 +71,30 @@ int print_torchrun_completion(const std::string& program, const std::string& she
   return print(completion_script(*known, "torchrun"));
 }
 
+int run_alone(const agent::JobSpec& job) {
+  agent::ScratchNote scratch;
+  return agent::run_under_warden(
+      [&](int warden_pid, int warden_pidfd) {
+        return agent::run_job(job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
+      },
+      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); }});
+}
+
+// Agents read the same command line, with the id that was chosen here in front of it.
+int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& arguments) {
+  std::error_code error;
+  spec.ssh.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  if (!error) spec.description.directory = std::filesystem::current_path(error).string();
+  if (error) {
+    say(fmt::format("muster: error: {}\n", error.message()));
+    return kMusterFailed;
+  }
+  spec.description.arguments = arguments;
+  spec.description.arguments.insert(spec.description.arguments.begin(), "--rdzv-id=" + spec.job.run_id);
+  if (::isatty(STDOUT_FILENO) == 1) spec.description.columns = style_of(STDOUT_FILENO).width;
+  return launcher::run_fan_out(spec);
+}
+
 }  // namespace
 
 int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments) {
@@ -89,18 +116,17 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
     return planning_failure(
         verb, program,
         {ErrorKind::kUsage, "--json goes with --dry-run", "for what happened use --report FILE and --events FILE"});
+  const bool several = !std::holds_alternative<std::monostate>(plan->nodes);
   if (parsed->flag(Opt::kDryRun)) {
+    if (several) return print(dry_run_nodes(*plan, facts, parsed->flag(Opt::kJson)));
     auto text = dry_run(*plan, facts, parsed->flag(Opt::kJson));
     return text ? print(*text) : planning_failure(verb, program, text.error());
   }
   say_notes(verb, *plan);
-  agent::ScratchNote scratch;
-  return agent::run_under_warden(
-      [&](int warden_pid, int warden_pidfd) {
-        return agent::run_job(plan->job,
-                              {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
-      },
-      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); }});
+  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan->nodes)) return run_from_here(*fan_out, arguments);
+  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan->nodes))
+    return launcher::run_symmetric(std::move(*symmetric));
+  return run_alone(plan->job);
 }
 
 }  // namespace muster::cli

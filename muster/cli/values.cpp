@@ -292,6 +292,22 @@ Result<Endpoint> parse_endpoint(std::string_view text, int default_port) {
   return endpoint;
 }
 
+Result<agent::PortRange> parse_port_range(std::string_view text) {
+  const size_t dash = text.find('-');
+  auto first = parse_int(text.substr(0, dash));
+  auto last = dash == std::string_view::npos ? first : parse_int(text.substr(dash + 1));
+  constexpr int64_t kMost = 65535;
+  if (!first || !last || *first < 1 || *last > kMost || *first > *last)
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is no range of ports", text),
+                 "write A-B with numbers from 1 to 65535"};
+  return agent::PortRange{static_cast<uint16_t>(*first), static_cast<uint16_t>(*last)};
+}
+
+bool says_yes(std::string_view answer) {
+  constexpr std::string_view kYes = "1ty";
+  return !answer.empty() && kYes.find(lower_case(answer)[0]) != std::string_view::npos;
+}
+
 Result<void> check_prefix_template(std::string_view text) {
   constexpr std::array<std::string_view, 4> kNames = {"role_name", "local_rank", "rank", "hostname"};
   for (size_t i = 0; i < text.size(); ++i) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "muster/agent/job.h"
 #include "muster/base/result.h"
 #include "muster/net/address.h"
 
@@ -67,6 +68,12 @@ struct Endpoint {
   int port = -1;
 };
 Result<Endpoint> parse_endpoint(std::string_view text, int default_port);
+
+// "A-B", or one port.
+Result<agent::PortRange> parse_port_range(std::string_view text);
+
+// What is_host of --rdzv-conf says; check_rendezvous_conf() has accepted it.
+bool says_yes(std::string_view answer);
 
 // A --log-line-prefix-template uses only names that mean something.
 Result<void> check_prefix_template(std::string_view text);

@@ -10,8 +10,12 @@ namespace {
 
 constexpr Example kRunExamples[] = {
     {"muster run train.py --epochs 3", "one worker a GPU (one if there is none), as python -u train.py --epochs 3"},
+    {"muster run --hosts n1,n2:4,gpu[01-16] train.py", "on these hosts, over ssh; n2 with four workers"},
     {"muster run --nproc-per-node 4 -m my.module", "four workers of a module"},
     {"muster run --nproc-per-node 8 ./a.out", "a program that is not Python"},
+    {"muster run --nnodes 2 --node-rank 1 --master-addr n1 train.py",
+     "the second of two nodes that each run their own muster, as with torchrun"},
+    {"muster run --nnodes 2:4 --rdzv-endpoint n1 train.py", "the same on every one of two to four nodes"},
     {"muster run --nproc-per-node 2 --max-restarts 3 --log-dir logs train.py", "restarts; log files of every round"},
     {"muster run --nproc-per-node 2 --dry-run train.py", "what would be started, and with which environment"},
 };
@@ -33,18 +37,26 @@ constexpr Example kCompletionExamples[] = {
     {"muster completion fish > ~/.config/fish/completions/muster.fish", "for good"},
 };
 constexpr Example kManExamples[] = {{"muster man | man -l -", "read it without installing it"}};
+constexpr Example kStatusExamples[] = {
+    {"muster status", "every job on several nodes that you started on this machine"},
+    {"muster status 1b4e --json", "one job, by the first characters of its id, for scripts"},
+};
+constexpr Example kAgentExamples[] = {{"muster run --hosts n1,n2 train.py", "starts one on n1 and one on n2"}};
 constexpr Example kVersionExamples[] = {{"muster version --json", "for scripts"}};
 constexpr Example kHelpExamples[] = {{"muster help run", "the same as muster run --help"}};
 
 constexpr std::array kVerbs = {
-    VerbInfo{Verb::kRun, "run", Words::kProgram, "PROGRAM [ARGUMENT…]", "",
-             "run a program on every device of this machine as one job",
-             "Starts PROGRAM once for every worker, gives each its rank and the address of a store they meet in, shows "
-             "their output line by line, and stops all of them when one fails. A .py file, a zipapp or a package "
-             "directory is run by the python on PATH (PYTHON_EXEC, where set), an executable by itself. All of "
-             "torchrun's options mean here what they mean there. The exit code is the one of the worker that failed "
-             "first, 128 + n for a signal; 2: usage; 125: muster itself; 126 and 127: not executable, not found.",
-             kRunExamples},
+    VerbInfo{
+        Verb::kRun, "run", Words::kProgram, "PROGRAM [ARGUMENT…]", "",
+        "run a program on every device of this machine, or of many, as one job",
+        "Starts PROGRAM once for every worker, gives each its rank and the address of a store they meet in, shows "
+        "their output line by line, and stops all of them when one fails. With --hosts it does so on many machines, "
+        "from "
+        "here; or each machine runs its own muster, as with torchrun (--nnodes). A .py file, a zipapp or a package "
+        "directory is run by the python on PATH (PYTHON_EXEC, where set), an executable by itself. All of "
+        "torchrun's options mean here what they mean there. The exit code is the one of the worker that failed "
+        "first, 128 + n for a signal; 2: usage; 125: muster itself; 126 and 127: not executable, not found.",
+        kRunExamples},
     VerbInfo{Verb::kTorchrun, "torchrun", Words::kProgram, "PROGRAM [ARGUMENT…]", "",
              "the same with torchrun's defaults, output and exit codes",
              "torchrun's command line to the letter: its flags and abbreviations, its defaults (one worker, "
@@ -60,6 +72,11 @@ constexpr std::array kVerbs = {
              "A store by itself: any PyTorch program, and any number of them, can use it as a TCPStore. Ends with "
              "SIGTERM or SIGINT.",
              kStoreExamples},
+    VerbInfo{Verb::kStatus, "status", Words::kOptional, "[JOB]", "", "show the jobs on several nodes that run",
+             "Asks the jobs that you started on this machine (for nodes that each run their own muster: those that are "
+             "hosted here): nodes, round, restarts, ranks and process ids, since when. JOB is an id or its first "
+             "characters.",
+             kStatusExamples},
     VerbInfo{Verb::kEnv, "env", Words::kNone, "", "", "list the environment variables muster sets and reads",
              "Every variable that muster gives to workers or reads itself, and what it means.", kEnvExamples},
     VerbInfo{Verb::kCompletion, "completion", Words::kOne, "bash|zsh|fish", "bash|zsh|fish",
@@ -69,11 +86,17 @@ constexpr std::array kVerbs = {
              kVersionExamples},
     VerbInfo{Verb::kHelp, "help", Words::kOptional, "[VERB]", "", "explain a verb", "Without a verb: what there is.",
              kHelpExamples},
+    VerbInfo{
+        Verb::kAgent, "agent", Words::kNone, "", "", "the part of a job on one node; started by muster itself",
+        "What `muster run --hosts` starts on every node. It says its version on stdout, reads what it is to do from "
+        "stdin, connects back and runs the workers of its node. Nothing for people to call.",
+        kAgentExamples},
 };
+constexpr size_t kHidden = 1;  // at the end
 
 }  // namespace
 
-std::span<const VerbInfo> verbs() { return kVerbs; }
+std::span<const VerbInfo> verbs() { return std::span(kVerbs).first(kVerbs.size() - kHidden); }
 
 const VerbInfo& info(Verb verb) {
   return *std::find_if(kVerbs.begin(), kVerbs.end(), [&](const VerbInfo& v) { return v.verb == verb; });
@@ -87,7 +110,7 @@ const VerbInfo* find_verb(std::string_view name) {
 const VerbInfo* nearest_verb(std::string_view name) {
   const VerbInfo* best = nullptr;
   size_t best_distance = 3;  // more edits than that is another word
-  for (const VerbInfo& verb : kVerbs) {
+  for (const VerbInfo& verb : verbs()) {
     size_t distance = edit_distance(name, verb.name);
     if (distance < best_distance && distance < verb.name.size()) {
       best = &verb;

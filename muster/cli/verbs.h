@@ -32,6 +32,7 @@ struct VerbInfo {
   std::span<const Example> examples;
 };
 
+// Those that people use; `muster agent` is not among them.
 std::span<const VerbInfo> verbs();
 const VerbInfo& info(Verb verb);
 const VerbInfo* find_verb(std::string_view name);

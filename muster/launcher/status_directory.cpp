@@ -3,26 +3,46 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "muster/base/environment.h"
 
 namespace muster::launcher {
 
-std::string status_directory() {
-  auto runtime = environment_variable("XDG_RUNTIME_DIR");
-  if (runtime && !runtime->empty() && ::access(runtime->c_str(), W_OK) == 0) return *runtime + "/muster";
-  return fmt::format("/tmp/muster-{}", ::getuid());
+std::vector<std::string> status_directories() {
+  std::vector<std::string> all;
+  if (auto runtime = environment_variable("XDG_RUNTIME_DIR"); runtime && runtime->starts_with('/'))
+    all.push_back(*runtime + "/muster");
+  std::string usual = fmt::format("/run/user/{}/muster", ::geteuid());
+  if (std::find(all.begin(), all.end(), usual) == all.end()) all.push_back(std::move(usual));
+  all.push_back(fmt::format("/tmp/muster-{}", ::geteuid()));
+  return all;
+}
+
+Result<void> check_status_directory(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return system_error(errno, path);
+  if (!S_ISDIR(status.st_mode)) return Error{ErrorKind::kSystem, fmt::format("{} is no directory", path), {}};
+  if (status.st_uid != ::geteuid())
+    return Error{ErrorKind::kSystem, fmt::format("{} belongs to somebody else", path), {}};
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return Error{ErrorKind::kSystem, fmt::format("{} is open to others", path), fmt::format("chmod 700 {}", path)};
+  return {};
 }
 
 Result<std::string> make_status_directory() {
-  std::string directory = status_directory();
-  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return system_error(errno, directory);
-  struct stat status {};
-  if (::lstat(directory.c_str(), &status) != 0) return system_error(errno, directory);
-  if (!S_ISDIR(status.st_mode) || status.st_uid != ::getuid() || (status.st_mode & 0077) != 0)
-    return Error{ErrorKind::kUsage, fmt::format("{} is not a directory of this user alone", directory), "remove it"};
-  return directory;
+  Error last{ErrorKind::kSystem, "no directory for the status of jobs", {}};
+  for (const std::string& path : status_directories()) {
+    if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+      last = system_error(errno, path);
+      continue;
+    }
+    auto good = check_status_directory(path);
+    if (good) return path;
+    last = good.error();
+  }
+  return last;
 }
 
 }  // namespace muster::launcher

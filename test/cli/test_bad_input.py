@@ -76,7 +76,7 @@ def test_number_of_workers(refused, count, sentence):
 
 def test_nodes(refused):
     assert "the minimum of '3:2' is above its maximum" in refused(["run", "--nnodes", "3:2", "SCRIPT"])
-    assert "several nodes are not supported yet" in refused(["run", "--nnodes", "2", "SCRIPT"])
+    assert "nobody says where 2 nodes meet; give --master-addr HOST" in refused(["run", "--nnodes", "2", "SCRIPT"])
 
 
 @pytest.mark.parametrize("option", ["--master-port={}", "--rdzv-endpoint=localhost:{}"])
@@ -150,5 +150,7 @@ def test_torchrun_ends_as_torchrun_does(refused):
     torchrun = {"prefix": "torchrun: error: "}
     sentence = refused(["torchrun", "--nproc", 2, "SCRIPT"], with_usage="usage: torchrun [-h] [--nnodes", **torchrun)
     assert sentence == "ambiguous option: --nproc could match --nproc-per-node, --nproc_per_node"
-    assert "several nodes" in refused(["torchrun", "--nnodes", 2, "SCRIPT"], code=1, **torchrun)
+    assert "there is no node 2 in a job of 2" in refused(
+        ["torchrun", "--nnodes", 2, "--node-rank", 2, "SCRIPT"], code=1, **torchrun
+    )
     assert "PET_STANDALONE" in refused(["torchrun", "SCRIPT"], env={"PET_STANDALONE": ""}, code=1, **torchrun)

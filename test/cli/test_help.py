@@ -16,7 +16,7 @@ from harness import clean_env
 
 pytestmark = pytest.mark.cli
 
-VERBS = ["run", "torchrun", "launch", "store", "env", "completion", "man", "version", "help"]
+VERBS = ["run", "torchrun", "launch", "store", "status", "env", "completion", "man", "version", "help"]
 
 
 @pytest.fixture

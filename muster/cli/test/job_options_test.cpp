@@ -3,100 +3,19 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include <map>
+#include "muster/cli/test/machine.h"
 
 namespace muster::cli {
 namespace {
 
+using namespace test;
 using agent::LabelKind;
 using agent::StoreHost;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 using testing::SizeIs;
-using Words = std::vector<std::string>;
 using StdinKind = agent::StdinSpec::Kind;
-
-// A machine made up for a test: 16 usable cores of 24, no GPU, Python 3 with torch 2.13, one script and some other
-// files.
-struct Machine {
-  std::map<std::string, std::string> variables;
-  process::GpuCount gpus;
-  std::optional<std::string> python = "/usr/bin/python3";
-  std::optional<process::TorchVersion> torch = process::TorchVersion{2, 13, "2.13.0"};
-  std::map<std::string, PathKind> files = {
-      {"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable}, {"tool.py", PathKind::kExecutable},
-      {"pkg", PathKind::kPackage},          {"dir", PathKind::kDirectory},   {"app.pyz", PathKind::kZip},
-      {"secret.py", PathKind::kUnreadable}, {"script", PathKind::kFile},     {"./bin/x", PathKind::kExecutable}};
-  std::map<std::string, std::string> programs = {{"hostname", "/bin/hostname"}, {"tool", "./tool"}};
-  std::optional<uint16_t> taken_port;
-  uint64_t descriptor_limit = 1 << 20;
-
-  Facts facts() const {
-    Facts facts;
-    for (const auto& variable : variables) facts.environment.push_back(variable);
-    facts.getenv = [this](const std::string& name) -> std::optional<std::string> {
-      auto found = variables.find(name);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    };
-    facts.gpus = [this] { return gpus; };
-    facts.usable_cores = [] { return 16; };
-    facts.affinity_cpus = [] { return 24; };
-    facts.find_python = [this]() -> Result<std::string> {
-      if (auto exec = variables.find("PYTHON_EXEC"); exec != variables.end()) return exec->second;
-      if (python) return *python;
-      return Error{ErrorKind::kUsage, "no python on PATH", "install it"};
-    };
-    facts.find_program = [this](const std::string& name) -> Result<std::string> {
-      if (auto found = programs.find(name); found != programs.end()) return found->second;
-      return Error{ErrorKind::kNotFound, "'" + name + "' not found", {}};
-    };
-    facts.find_torch = [this](const std::string&) { return torch; };
-    facts.path_kind = [this](const std::string& path) {
-      auto found = files.find(path);
-      return found == files.end() ? PathKind::kMissing : found->second;
-    };
-    facts.fully_qualified_hostname = [] { return "node7.example.org"; };
-    facts.uuid = [] { return "00000000-0000-4000-8000-0000000000ff"; };
-    facts.can_create = [](const std::string& path) { return !path.starts_with("/proc/"); };
-    facts.is_this_machine = [](const std::string& host) -> Result<bool> {
-      if (host.ends_with(".invalid")) return Error{ErrorKind::kPeer, "cannot resolve '" + host + "'", {}};
-      return host != "10.9.9.9";
-    };
-    facts.check_port = [this](uint16_t port) -> Result<void> {
-      if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
-      return {};
-    };
-    facts.raise_descriptor_limit = [this](uint64_t needed) { return std::min(needed, descriptor_limit); };
-    return facts;
-  }
-
-  Result<JobPlan> plan(Verb verb, const Words& words) const {
-    Facts known = facts();
-    auto parsed = parse_arguments(verb, words, known.getenv);
-    if (!parsed) return parsed.error();
-    return plan_job(verb, *parsed, known);
-  }
-  agent::JobSpec run(const Words& words) const { return job(Verb::kRun, words); }
-  agent::JobSpec torchrun(const Words& words) const { return job(Verb::kTorchrun, words); }
-  agent::JobSpec job(Verb verb, const Words& words) const {
-    auto planned = plan(verb, words);
-    if (planned) return planned->job;
-    ADD_FAILURE() << planned.error().text();
-    return {};
-  }
-  std::string error(const Words& words, Verb verb = Verb::kRun) const {
-    auto planned = plan(verb, words);
-    return planned ? "accepted" : planned.error().text();
-  }
-};
-
-std::optional<std::string> variable(const agent::JobSpec& job, const std::string& name) {
-  std::optional<std::string> value;
-  for (const auto& [n, v] : job.environment)
-    if (n == name) value = v;
-  return value;
-}
 
 process::GpuCount four_gpus() {
   return {4, "CUDA_VISIBLE_DEVICES=0,1,2,3", {"0", "1", "2", "3"}, "CUDA_VISIBLE_DEVICES"};
@@ -251,7 +170,8 @@ TEST(JobOptions, BadRendezvous) {
   EXPECT_EQ(machine.error({"--master-port=70000", "train.py"}),
             "--master-port: 70000 is out of range; write 0 to 65535");
   EXPECT_EQ(machine.error({"--node-rank=1", "train.py"}),
-            "--node-rank: there is no node 1 in a job of one node; leave it out");
+            "--node-rank: there is no node 1 in a job of one node; leave it out, or say how many nodes there are with "
+            "--nnodes");
   EXPECT_EQ(machine.error({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}),
             "--master-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
   EXPECT_EQ(machine.error({"--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid:1", "train.py"}),
@@ -259,20 +179,6 @@ TEST(JobOptions, BadRendezvous) {
   EXPECT_EQ(machine.torchrun({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}).master_addr, "10.9.9.9");
   machine.taken_port = 4242;
   EXPECT_EQ(machine.error({"--master-port=4242", "train.py"}), "port 4242 is taken by pid 1 (init)");
-}
-
-TEST(JobOptions, SeveralNodesAreRefusedAndOneOfManyIsSaid) {
-  Machine machine;
-  EXPECT_EQ(machine.error({"--nnodes=2", "train.py"}),
-            "--nnodes: 2 nodes were asked for, and several nodes are not supported yet; start it on one node with "
-            "--nnodes 1");
-  EXPECT_EQ(machine.error({"--nnodes=3:2", "train.py"}),
-            "--nnodes: the minimum of '3:2' is above its maximum; write MIN:MAX");
-  auto plan = machine.plan(Verb::kRun, {"--nnodes=1:4", "train.py"});
-  ASSERT_TRUE(plan);
-  EXPECT_THAT(plan->notes[0].text, HasSubstr("starting on this node alone"));
-  EXPECT_EQ(machine.error({"--nnodes=1:4", "--rdzv-backend=c10d", "train.py"}, Verb::kTorchrun), "accepted");
-  EXPECT_THAT(machine.error({"--nnodes=1:4", "train.py"}, Verb::kTorchrun), HasSubstr("4 nodes were asked for"));
 }
 
 TEST(JobOptions, WorkersHostTheStoreWhereTorchIsTooOld) {

@@ -1,0 +1,177 @@
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "muster/agent/log_layout.h"
+#include "muster/agent/supervisor.h"
+#include "muster/agent/warden.h"
+#include "muster/base/clock.h"
+#include "muster/base/fd.h"
+#include "muster/base/version.h"
+#include "muster/cli/commands.h"
+#include "muster/cli/job_options.h"
+#include "muster/cli/node_environment.h"
+#include "muster/cli/verbs.h"
+#include "muster/cluster/description.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr auto kDescriptionTime = std::chrono::seconds(30);
+
+int fail(const Error& error) {
+  const std::string text = fmt::format("muster: error: {}\n", error.text());
+  (void)write_all(STDERR_FILENO, text.data(), text.size());
+  return exit_code(error);
+}
+
+// Only what has an end that can be seen when the launcher is gone.
+Result<void> check_stdin() {
+  struct stat status {};
+  if (::fstat(STDIN_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) return {};
+  return Error{ErrorKind::kUsage, "muster agent is started by muster itself", "write muster run --hosts LIST PROGRAM"};
+}
+
+Result<void> read_exactly(int fd, std::string& text, size_t size, Deadline deadline) {
+  size_t have = text.size();
+  text.resize(size);
+  while (have < size) {
+    pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
+    if (::poll(&waiting, 1, deadline.poll_timeout()) == 0)
+      return Error{ErrorKind::kTimeout, "nobody said on stdin what to do", {}};
+    const ssize_t got = ::read(fd, text.data() + have, size - have);
+    if (got == 0) return Error{ErrorKind::kPeer, "the launcher is gone", {}};
+    if (got > 0) have += static_cast<size_t>(got);
+    if (got < 0 && errno != EINTR && errno != EAGAIN) return system_error(errno, "stdin");
+  }
+  return {};
+}
+
+Result<cluster::Description> read_description(int fd) {
+  const Deadline deadline = Deadline::in(kDescriptionTime);
+  std::string text;
+  MUSTER_TRY_VOID(read_exactly(fd, text, cluster::kDescriptionHead, deadline));
+  MUSTER_TRY(size_t size, cluster::description_size(text));
+  if (size > text.size()) MUSTER_TRY_VOID(read_exactly(fd, text, size, deadline));
+  MUSTER_TRY(cluster::Description description, cluster::decode_description(text));
+  if (description.muster_version != version())
+    return Error{ErrorKind::kPeer,
+                 fmt::format("the launcher is muster {} and this is {}", description.muster_version, version()),
+                 "install the same on every host, or let it be sent: --push-binary"};
+  return description;
+}
+
+// Of this whole process: what is planned, found on PATH and given to workers follows from it.
+void use_environment(const process::Environment& environment) {
+  ::clearenv();
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
+}
+
+void use_directory(const std::string& directory) {
+  if (::chdir(directory.c_str()) == 0) return;
+  const int why = errno;
+  const char* home = ::getenv("HOME");
+  const std::string instead = home != nullptr && ::chdir(home) == 0 ? home : "/";
+  if (instead == "/") (void)!::chdir("/");
+  ::setenv("PWD", instead.c_str(), 1);
+  const std::string text =
+      fmt::format("muster: warning: {}; working in {}\n", system_error(why, directory).message, instead);
+  (void)write_all(STDERR_FILENO, text.data(), text.size());
+}
+
+Result<JobPlan> plan_part(const cluster::Description& description) {
+  const VerbInfo* verb = find_verb(description.verb);
+  if (verb == nullptr || verb->words != Words::kProgram)
+    return Error{ErrorKind::kPeer, fmt::format("'{}' runs no program", description.verb), {}};
+  Assignment assignment;
+  MUSTER_TRY(assignment.token, rendezvous::Token::parse(description.token));
+  assignment.endpoints = description.endpoints;
+  assignment.host = description.host;
+  assignment.position = description.position;
+  assignment.workers = description.workers;
+  Facts facts = real_facts();
+  MUSTER_TRY(Parsed parsed, parse_arguments(verb->verb, description.arguments, facts.getenv));
+  if (parsed.immediate) return Error{ErrorKind::kPeer, "nothing to run", {}};
+  return plan_member(verb->verb, parsed, facts, assignment);
+}
+
+// Until this node is a member, the end of stdin is all that tells of a launcher that died. Later the control connection
+// does, and a way to the launcher that breaks (ssh) says nothing.
+class LauncherWatch final : public agent::Companion {
+ public:
+  LauncherWatch(net::EventLoop& loop, int launcher, const agent::WardenLink& link, const agent::ScratchNote& scratch)
+      : loop_(loop), launcher_(launcher), link_(link), scratch_(scratch) {
+    loop_.watch(launcher_, EPOLLIN, [this](uint32_t) { look(); });
+  }
+  ~LauncherWatch() override { loop_.unwatch(launcher_); }
+
+  void serve_store(std::function<void(Fd, const net::Address&, std::string_view)> /*serve*/) override {}
+  void finish(Deadline /*deadline*/) override {}
+
+ private:
+  void look() {
+    char bytes[4096];
+    const ssize_t got = ::read(launcher_, bytes, sizeof bytes);
+    if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
+    loop_.unwatch(launcher_);
+    if (link_.terms()) return;
+    // There are no workers yet, and nobody to say anything to.
+    agent::remove_empty_directories(scratch_.directory());
+    std::_Exit(kMusterFailed);
+  }
+
+  net::EventLoop& loop_;
+  const int launcher_;
+  const agent::WardenLink& link_;
+  const agent::ScratchNote& scratch_;
+};
+
+int run_part(const agent::JobSpec& job, Fd launcher) {
+  agent::ScratchNote scratch;
+  agent::WardenLink link;
+  auto make_watch = [&](net::EventLoop& loop, agent::Console&) -> Result<std::unique_ptr<agent::Companion>> {
+    return std::unique_ptr<agent::Companion>(std::make_unique<LauncherWatch>(loop, launcher.get(), link, scratch));
+  };
+  return agent::run_under_warden(
+      [&](int warden_pid, int warden_pidfd) {
+        return agent::run_job(job, {.warden_pid = warden_pid,
+                                    .warden_pidfd = warden_pidfd,
+                                    .scratch = scratch,
+                                    .link = &link,
+                                    .make_companion = make_watch});
+      },
+      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
+       .link = &link,
+       .token = job.membership->token});
+}
+
+}  // namespace
+
+int agent_command() {
+  if (auto good = check_stdin(); !good) return fail(good.error());
+  const std::string greeting = cluster::agent_greeting();
+  if (!write_all(STDOUT_FILENO, greeting.data(), greeting.size())) return kMusterFailed;
+  auto description = read_description(STDIN_FILENO);
+  if (!description) return fail(description.error());
+
+  use_environment(environment_of_node(description->environment, own_environment()));
+  use_directory(description->directory);
+  auto plan = plan_part(*description);
+  if (!plan) return fail(plan.error());
+  for (const Note& note : plan->notes) {
+    const std::string text = fmt::format("{}{}\n", log_prefix(note.level), note.text);
+    if (note.level >= plan->job.log_threshold) (void)write_all(STDERR_FILENO, text.data(), text.size());
+  }
+  // The launcher stays in reach; whoever reads stdin from now on reads nothing.
+  Fd launcher(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!launcher || !nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return fail(system_error(errno, "stdin"));
+  if (auto set = set_nonblocking(launcher.get(), true); !set) return fail(set.error());
+  return run_part(plan->job, std::move(launcher));
+}
+
+}  // namespace muster::cli

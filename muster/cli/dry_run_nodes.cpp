@@ -1,0 +1,143 @@
+#include <nlohmann/json.hpp>
+
+#include "muster/base/strings.h"
+#include "muster/cli/dry_run.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using launcher::FanOut;
+using launcher::Symmetric;
+
+const rendezvous::MembershipOptions& membership_of(const NodesPlan& nodes) {
+  const auto* fan_out = std::get_if<FanOut>(&nodes);
+  return fan_out != nullptr ? fan_out->membership : std::get<Symmetric>(nodes).membership;
+}
+
+std::string nodes_wanted(const rendezvous::MembershipOptions& options) {
+  return options.min_nodes == options.max_nodes ? std::to_string(options.max_nodes)
+                                                : fmt::format("{} to {}", options.min_nodes, options.max_nodes);
+}
+
+// Of host `index`: "0-3" where every host before it says how many workers it has.
+std::string ranks_of(const FanOut& spec, const JobPlan& plan, bool count_known, size_t index) {
+  if (index >= static_cast<size_t>(spec.membership.max_nodes)) return "spare";
+  int first = 0;
+  for (size_t i = 0; i <= index; ++i) {
+    if (!spec.hosts[i].workers && !count_known) return "known when it has joined";
+    const int workers = spec.hosts[i].workers.value_or(plan.job.workers);
+    if (i == index) return workers == 1 ? std::to_string(first) : fmt::format("{}-{}", first, first + workers - 1);
+    first += workers;
+  }
+  return "";
+}
+
+std::string hosting(const Symmetric& spec) {
+  switch (spec.hosts) {
+    case Symmetric::Hosts::kYes:
+      return "this node hosts the job";
+    case Symmetric::Hosts::kGuess:
+      return "this node hosts the job, or another one on this machine";
+    case Symmetric::Hosts::kNo:
+      break;
+  }
+  return "another node hosts the job";
+}
+
+// A variable that muster may set on a node: its rule in short.
+std::string interface_rule(const Facts& facts, const std::string& interface, const char* name) {
+  if (auto yours = facts.getenv(name)) return fmt::format("{} (yours)", *yours);
+  if (!interface.empty()) return fmt::format("the interface of {}", interface);
+  return std::string_view(name).starts_with("GLOO")
+             ? "set where a node's own name leads nowhere, to the interface that reaches the others"
+             : "not set";
+}
+
+const std::string& interface_of(const JobPlan& plan) {
+  const auto* fan_out = std::get_if<FanOut>(&plan.nodes);
+  return fan_out != nullptr ? fan_out->interface : plan.job.membership->interface;
+}
+
+struct Line {
+  std::string title, text;
+};
+
+std::vector<Line> settings(const JobPlan& plan, const Facts& facts) {
+  const rendezvous::MembershipOptions& options = membership_of(plan.nodes);
+  auto seconds = [](Duration time) { return fmt::format("{:g} s", std::chrono::duration<double>(time).count()); };
+  return {{"id", plan.job.run_id},
+          {"join timeout", seconds(options.join_timeout)},
+          {"lease", seconds(options.lease)},
+          {"restarts", std::to_string(options.max_restarts)},
+          {"GLOO_SOCKET_IFNAME", interface_rule(facts, interface_of(plan), "GLOO_SOCKET_IFNAME")},
+          {"NCCL_SOCKET_IFNAME", interface_rule(facts, interface_of(plan), "NCCL_SOCKET_IFNAME")}};
+}
+
+std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
+  const rendezvous::MembershipOptions& options = membership_of(plan.nodes);
+  std::string text;
+  if (const auto* fan_out = std::get_if<FanOut>(&plan.nodes)) {
+    text = fmt::format("fan-out to {} of {} {} ({})\n", nodes_wanted(options), fan_out->hosts.size(),
+                       fan_out->local ? "simulated nodes" : "hosts", plan.mode_why);
+    for (size_t i = 0; i < fan_out->hosts.size(); ++i)
+      text += fmt::format("  {}  ranks {}\n", fan_out->hosts[i].name, ranks_of(*fan_out, plan, count_known, i));
+  } else {
+    const auto& spec = std::get<Symmetric>(plan.nodes);
+    text = fmt::format("symmetric, {} nodes ({})\n  {} workers on this node\n  meet at {}: {}\n", nodes_wanted(options),
+                       plan.mode_why, plan.job.workers, plan.job.membership->coordinators[0], hosting(spec));
+    text += plan.job.membership->rank ? fmt::format("  this is node {}\n", *plan.job.membership->rank)
+                                      : "  ranks are known when all have joined\n";
+    text += plan.job.membership->token.insecure() ? "  no secret: whoever reaches the port can join\n" : "";
+  }
+  text += fmt::format("  command  {}\n", shell_quote(plan.job.command.argv));
+  for (const Line& line : settings(plan, facts)) text += fmt::format("  {}: {}\n", line.title, line.text);
+  return text;
+}
+
+std::string as_json(const JobPlan& plan, const Facts& facts, bool count_known) {
+  const rendezvous::MembershipOptions& options = membership_of(plan.nodes);
+  Json json;
+  const auto* fan_out = std::get_if<FanOut>(&plan.nodes);
+  json["mode"] = fan_out != nullptr ? "fan-out" : "symmetric";
+  json["why"] = plan.mode_why;
+  json["min_nodes"] = options.min_nodes;
+  json["max_nodes"] = options.max_nodes;
+  json["command"] = plan.job.command.argv;
+  if (fan_out != nullptr) {
+    json["hosts"] = Json::array();
+    for (size_t i = 0; i < fan_out->hosts.size(); ++i) {
+      const cluster::Host& host = fan_out->hosts[i];
+      json["hosts"].push_back({{"host", host.name},
+                               {"workers", host.workers  ? Json(*host.workers)
+                                           : count_known ? Json(plan.job.workers)
+                                                         : Json()},
+                               {"ranks", ranks_of(*fan_out, plan, count_known, i)}});
+    }
+  } else {
+    json["endpoint"] = plan.job.membership->coordinators[0];
+    json["hosts_job"] = hosting(std::get<Symmetric>(plan.nodes));
+    json["node_rank"] = plan.job.membership->rank ? Json(*plan.job.membership->rank) : Json();
+    json["workers"] = plan.job.workers;
+    json["secret"] = !plan.job.membership->token.insecure();
+  }
+  auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  json["id"] = plan.job.run_id;
+  json["join_timeout"] = seconds(options.join_timeout);
+  json["lease"] = seconds(options.lease);
+  json["max_restarts"] = options.max_restarts;
+  for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
+    json[name] = interface_rule(facts, interface_of(plan), name);
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string dry_run_nodes(const JobPlan& plan, const Facts& facts, bool json) {
+  const auto* fan_out = std::get_if<FanOut>(&plan.nodes);
+  // What this machine counts says nothing of others, unless a number was typed.
+  const bool count_known = fan_out == nullptr || fan_out->local || plan.workers_given;
+  return json ? as_json(plan, facts, count_known) : as_text(plan, facts, count_known);
+}
+
+}  // namespace muster::cli

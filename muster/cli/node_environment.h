@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string_view>
+
+#include "muster/process/spawn.h"
+
+namespace muster::cli {
+
+// The secret of nodes that each run their own muster. No worker, and no other machine, is given it.
+inline constexpr std::string_view kTokenVariable = "MUSTER_TOKEN";
+
+// All pure.
+
+process::Environment without_token(process::Environment environment);
+
+// What the launcher sends to agents on other machines: its environment but for what belongs to a machine or a session
+// there (HOME, TMPDIR, SSH_CONNECTION, DISPLAY …).
+process::Environment environment_to_send(const process::Environment& launcher);
+
+// What an agent works with: what it was sent, and of its own what the launcher leaves to every machine.
+process::Environment environment_of_node(const process::Environment& sent, const process::Environment& own);
+
+}  // namespace muster::cli

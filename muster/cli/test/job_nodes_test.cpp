@@ -1,0 +1,646 @@
+#include <gmock/gmock.h>
+
+#include "muster/cli/dry_run.h"
+#include "muster/cli/test/machine.h"
+
+namespace muster::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using namespace test;
+using agent::LabelKind;
+using launcher::FanOut;
+using launcher::Symmetric;
+using rendezvous::Grow;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+using Hosts = Symmetric::Hosts;
+using StdinKind = agent::StdinSpec::Kind;
+using Push = cluster::ssh::Options::Push;
+
+constexpr const char* kFreshId = "00000000-0000-4000-8000-0000000000ff";
+
+template <typename Mode>
+Mode mode_of(const Result<JobPlan>& plan) {
+  if (plan && std::holds_alternative<Mode>(plan->nodes)) return std::get<Mode>(plan->nodes);
+  ADD_FAILURE() << (plan ? "another mode: " + plan->mode_why : plan.error().text());
+  Mode nothing;
+  nothing.job.membership.emplace();
+  return nothing;
+}
+
+FanOut fan_out(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  return mode_of<FanOut>(machine.plan(verb, words));
+}
+
+Symmetric symmetric(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  return mode_of<Symmetric>(machine.plan(verb, words));
+}
+
+std::string notes(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  auto plan = machine.plan(verb, words);
+  if (!plan) return plan.error().text();
+  std::string all;
+  for (const Note& note : plan->notes) all += note.text + "\n";
+  return all;
+}
+
+std::vector<std::string> names(const std::vector<cluster::Host>& hosts) {
+  std::vector<std::string> all;
+  all.reserve(hosts.size());
+  for (const cluster::Host& host : hosts) all.push_back(host.name);
+  return all;
+}
+
+// --- Nodes that are started from here -------------------------------------------------------------------------------
+
+TEST(FanOutOptions, HostsAreTheNodes) {
+  Machine machine;
+  FanOut spec = fan_out(machine, {"--hosts=n1,n2:4,n[3-4]", "train.py"});
+  EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2", "n3", "n4"));
+  EXPECT_EQ(spec.hosts[0].workers, std::nullopt);
+  EXPECT_EQ(spec.hosts[1].workers, 4);
+  EXPECT_FALSE(spec.local);
+  EXPECT_EQ(spec.membership.min_nodes, 4);
+  EXPECT_EQ(spec.membership.max_nodes, 4);
+  EXPECT_EQ(spec.membership.expected, 4);
+  EXPECT_THAT(spec.membership.expected_hosts, ElementsAre("n1", "n2", "n3", "n4"));
+  EXPECT_FALSE(spec.membership.fixed_ranks);
+  EXPECT_EQ(spec.job.run_id, kFreshId);
+  EXPECT_EQ(spec.job.membership, std::nullopt) << "the launcher is no member";
+  EXPECT_EQ(spec.description.verb, "run");
+  EXPECT_EQ(spec.ssh.ssh, "ssh");
+  EXPECT_EQ(spec.ssh.push, Push::kAuto);
+  EXPECT_THAT(spec.ssh.options, IsEmpty());
+}
+
+TEST(FanOutOptions, AHostfileSaysTheSame) {
+  Machine machine;
+  machine.texts["hosts.txt"] = "n1 slots=2\n# nothing\nn2:3\n";
+  FanOut spec = fan_out(machine, {"--hostfile", "hosts.txt", "train.py"});
+  EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2"));
+  EXPECT_EQ(spec.hosts[1].workers, 3);
+  EXPECT_EQ(machine.error({"--hostfile=none", "train.py"}),
+            "--hostfile: none: No such file or directory; give a file that exists");
+  machine.texts["empty"] = "# nobody\n";
+  EXPECT_THAT(machine.error({"--hostfile=empty", "train.py"}), HasSubstr("--hostfile: "));
+}
+
+TEST(FanOutOptions, SimulatedNodesHaveNames) {
+  Machine machine;
+  FanOut spec = fan_out(machine, {"--local-nodes=3", "--nproc-per-node=2", "train.py"});
+  EXPECT_TRUE(spec.local);
+  EXPECT_THAT(names(spec.hosts), ElementsAre("node0", "node1", "node2"));
+  EXPECT_THAT(machine.error({"--local-nodes=0", "train.py"}),
+              HasSubstr("--local-nodes: 0 is out of range; write 1 to"));
+  EXPECT_EQ(machine.error({"--local-nodes=2", "missing.py"}),
+            "'missing.py' does not exist; check the path; relative ones start at the current directory");
+}
+
+TEST(FanOutOptions, OneWayToNameNodesOnly) {
+  Machine machine;
+  EXPECT_EQ(machine.error({"--hosts=n1", "--local-nodes=2", "train.py"}),
+            "--hosts and --local-nodes both say which nodes there are; leave one of them out");
+  EXPECT_EQ(machine.error({"--hosts=n1,n1", "train.py"}).substr(0, 9), "--hosts: ");
+  EXPECT_EQ(machine.error({"--hosts=n1", "--standalone", "train.py"}),
+            "--standalone is a job of this node alone, and other nodes are named; leave one of them out");
+}
+
+TEST(FanOutOptions, NodesMayBeFewerThanHosts) {
+  Machine machine;
+  FanOut spec = fan_out(machine, {"--hosts=n[1-4]", "--nnodes=2:3", "train.py"});
+  EXPECT_EQ(spec.membership.min_nodes, 2);
+  EXPECT_EQ(spec.membership.max_nodes, 3);
+  EXPECT_EQ(spec.membership.expected, 4) << "the fourth is a spare";
+  spec = fan_out(machine, {"--hosts=n[1-4]", "--nnodes=2", "train.py"});
+  EXPECT_EQ(spec.membership.min_nodes, 2);
+  EXPECT_EQ(spec.membership.max_nodes, 2);
+  EXPECT_EQ(machine.error({"--hosts=n1,n2", "--nnodes=4", "train.py"}),
+            "--nnodes: 4 nodes were asked for, and 2 hosts are named; leave it out to use them all");
+  EXPECT_EQ(machine.error({"--hosts=n1,n2", "--nnodes=1:3", "train.py"}),
+            "--nnodes: 3 nodes were asked for, and 2 hosts are named; leave it out to use them all");
+}
+
+TEST(FanOutOptions, WhatOnlyOneNodeCouldMeanIsIgnored) {
+  Machine machine;
+  EXPECT_EQ(notes(machine, {"--hosts=n1,n2", "--node-rank=1", "--master-addr=n1", "train.py"}),
+            "--node-rank, --master-addr are ignored: the nodes are started from here and told where to meet\n");
+  EXPECT_EQ(notes(machine, {"--hosts=n1,n2", "--rdzv-backend=c10d", "--rdzv-endpoint=n9.invalid:1", "train.py"}),
+            "--rdzv-endpoint is ignored: the nodes are started from here and told where to meet\n");
+  EXPECT_EQ(notes(machine, {"--hosts=n1,n2", "train.py"}), "");
+  EXPECT_THAT(notes(machine, {"--hosts=n1,n2", "--insecure", "train.py"}), HasSubstr("fresh token"));
+  EXPECT_FALSE(machine.key_made);
+}
+
+TEST(FanOutOptions, AMasterPortIsFixedWhereRank0WillBe) {
+  Machine machine;
+  machine.taken_port = 4242;
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", "--master-port=4242", "train.py"}).job.master_port, 4242)
+      << "that it is taken here says nothing";
+}
+
+TEST(FanOutOptions, SshIsSteered) {
+  Machine machine;
+  FanOut spec = fan_out(machine, {"--hosts=n1", "--ssh=/opt/ssh", "--ssh-option=ProxyJump=a,b", "--ssh-option",
+                                  "Port=7", "--push-binary=never", "train.py"});
+  EXPECT_EQ(spec.ssh.ssh, "/opt/ssh");
+  EXPECT_THAT(spec.ssh.options, ElementsAre("ProxyJump=a,b", "Port=7"));
+  EXPECT_EQ(spec.ssh.push, Push::kNever);
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--push-binary=always", "train.py"}).ssh.push, Push::kAlways);
+  EXPECT_THAT(machine.error({"--hosts=n1", "--push-binary=x", "train.py"}), HasSubstr("choose auto, always, never"));
+}
+
+TEST(FanOutOptions, WhatThisMachineHasSaysNothingAboutOthers) {
+  Machine machine;
+  machine.python.reset();
+  FanOut spec = fan_out(machine, {"--hosts=n1", "--nproc-per-node=gpu", "-r", "7:3", "elsewhere.py", "x"});
+  EXPECT_EQ(spec.job.command.entrypoint, "elsewhere.py");
+  EXPECT_THAT(spec.job.command.argv, ElementsAre("elsewhere.py", "x"));
+  EXPECT_THAT(machine.error({"--hosts=n1", "--nproc-per-node=x", "train.py"}),
+              HasSubstr("'x' is no number of workers"));
+  EXPECT_THAT(machine.error({"--hosts=n1", "-r", "x", "train.py"}), HasSubstr("selects no streams"));
+}
+
+TEST(FanOutOptions, TheEnvironmentIsSentButForWhatBelongsToAMachine) {
+  Machine machine;
+  machine.variables = {{"A", "1"}, {"TMPDIR", "/scratch"}, {"MUSTER_TOKEN", "secret"}};
+  FanOut spec = fan_out(machine, {"--hosts=n1", "train.py"});
+  EXPECT_THAT(spec.description.environment, ElementsAre(testing::Pair("A", "1")));
+  EXPECT_EQ(variable(spec.job, "MUSTER_TOKEN"), std::nullopt);
+  EXPECT_EQ(variable(spec.job, "OMP_NUM_THREADS"), std::nullopt);
+  EXPECT_EQ(spec.description.token, "") << "made when it starts";
+  spec = fan_out(machine, {"--local-nodes=2", "train.py"});
+  EXPECT_THAT(spec.description.environment, ElementsAre(testing::Pair("A", "1"), testing::Pair("TMPDIR", "/scratch")));
+}
+
+TEST(FanOutOptions, HowItRuns) {
+  Machine machine;
+  FanOut spec = fan_out(machine, {"--hosts=n1,n2", "train.py"});
+  EXPECT_EQ(spec.membership.join_timeout, 600s);
+  EXPECT_EQ(spec.membership.lease, 10s);
+  EXPECT_EQ(spec.membership.grow, Grow::kNow);
+  EXPECT_EQ(spec.membership.crash_loop, 3);
+  EXPECT_EQ(spec.membership.max_restarts, 0);
+  EXPECT_EQ(spec.job.output.label, LabelKind::kHostRank);
+  EXPECT_EQ(spec.job.stdin_spec.kind, StdinKind::kNone);
+  spec =
+      fan_out(machine, {"--hosts=n1,n2", "--join-timeout=30", "--lease=2.5", "--grow=never", "--crash-loop=0",
+                        "--max-restarts=7", "--port-range=4000-4010", "--interface=eth0", "--label=rank", "train.py"});
+  EXPECT_EQ(spec.membership.join_timeout, 30s);
+  EXPECT_EQ(spec.membership.lease, 2500ms);
+  EXPECT_EQ(spec.membership.grow, Grow::kNever);
+  EXPECT_EQ(spec.membership.crash_loop, 0);
+  EXPECT_EQ(spec.membership.max_restarts, 7);
+  EXPECT_EQ(spec.ports.first, 4000);
+  EXPECT_EQ(spec.ports.last, 4010);
+  EXPECT_EQ(spec.interface, "eth0");
+  EXPECT_EQ(spec.job.output.label, LabelKind::kRank);
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--grow=restart", "train.py"}).membership.grow, Grow::kRestart);
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--rdzv-conf=join_timeout=7", "train.py"}).membership.join_timeout, 7s);
+}
+
+TEST(FanOutOptions, BadValues) {
+  Machine machine;
+  auto error = [&](const std::string& word) { return machine.error({"--hosts=n1", word, "train.py"}); };
+  EXPECT_EQ(error("--lease=1.9"), "--lease: 1.9 is out of range; write 2 or more seconds");
+  EXPECT_EQ(error("--lease=nan"), "--lease: nan is out of range; write 2 or more seconds");
+  EXPECT_EQ(error("--join-timeout=inf"), "--join-timeout: inf is out of range; write 1 or more seconds");
+  EXPECT_THAT(error("--crash-loop=-1"), HasSubstr("--crash-loop: -1 is out of range"));
+  EXPECT_THAT(error("--grow=later"), HasSubstr("choose now, restart, never"));
+  EXPECT_EQ(error("--port-range=9-8"),
+            "--port-range: '9-8' is no range of ports; write A-B with numbers from 1 to 65535");
+  EXPECT_EQ(error("--interface=eth7"), "--interface: there is no eth7 here");
+  EXPECT_EQ(error("--rdzv-id="), "--rdzv-id: it is empty; give all nodes the same name, or leave it out");
+  EXPECT_EQ(error("--stdin=0"),
+            "--stdin: workers on several nodes cannot read what is typed or piped in here; leave it out, and let them "
+            "read a file");
+  EXPECT_EQ(error("--stdin=none"), "accepted");
+}
+
+TEST(FanOutOptions, ManyNodesNeedManyDescriptors) {
+  Machine machine;
+  machine.descriptor_limit = 1024;
+  EXPECT_THAT(machine.error({"--hosts=n[1-1000]", "train.py"}),
+              HasSubstr("1000 nodes need 8064 file descriptors and this process may open 1024"));
+}
+
+TEST(FanOutOptions, TorchrunCanDoItToo) {
+  Machine machine;
+  FanOut spec = fan_out(machine, {"--hosts=n1,n2", "--nproc-per-node=2", "train.py"}, Verb::kTorchrun);
+  EXPECT_EQ(spec.description.verb, "torchrun");
+  EXPECT_EQ(spec.membership.crash_loop, 0);
+  EXPECT_EQ(spec.membership.max_nodes, 2);
+  EXPECT_EQ(spec.job.run_id, kFreshId);
+  EXPECT_EQ(spec.job.stdin_spec.kind, StdinKind::kNone);
+}
+
+// --- An agent -------------------------------------------------------------------------------------------------------
+
+Assignment assignment() {
+  Assignment all;
+  all.token = rendezvous::Token::derive("x", "y");
+  all.endpoints = {"10.0.0.1:4711"};
+  all.host = "n2";
+  all.position = 1;
+  return all;
+}
+
+TEST(MemberOptions, TheLauncherHasDecided) {
+  Machine machine;
+  machine.variables = {{"MUSTER_TOKEN", "secret"}};
+  auto plan =
+      machine.plan_as_member(Verb::kRun,
+                             {"--rdzv-id=the-id", "--hostfile=not-here", "--nnodes=2:3", "--node-rank=7",
+                              "--nproc-per-node=2", "--master-port=4000", "--report=/proc/not-here",
+                              "--interface=10.0.0.0/8", "--port-range=5000-5001", "--join-timeout=9", "train.py"},
+                             assignment());
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(plan->nodes));
+  EXPECT_THAT(plan->notes, IsEmpty());
+  const agent::JobSpec& job = plan->job;
+  ASSERT_TRUE(job.membership);
+  EXPECT_EQ(job.host, "n2");
+  EXPECT_EQ(job.run_id, "the-id");
+  EXPECT_EQ(job.workers, 2);
+  EXPECT_EQ(job.master_port, 4000);
+  EXPECT_EQ(job.report_file, "");
+  EXPECT_EQ(job.output.label, LabelKind::kHostRank);
+  EXPECT_EQ(job.stdin_spec.kind, StdinKind::kNone);
+  EXPECT_EQ(variable(job, "MUSTER_TOKEN"), std::nullopt);
+  EXPECT_EQ(variable(job, "OMP_NUM_THREADS"), "8") << "of this machine's cores";
+  EXPECT_EQ(job.membership->token, assignment().token);
+  EXPECT_THAT(job.membership->coordinators, ElementsAre("10.0.0.1:4711"));
+  EXPECT_EQ(job.membership->position, 1);
+  EXPECT_EQ(job.membership->rank, std::nullopt);
+  EXPECT_EQ(job.membership->min_nodes, 0);
+  EXPECT_TRUE(job.membership->output_to_launcher);
+  EXPECT_FALSE(job.membership->store_on_coordinator_port);
+  EXPECT_EQ(job.membership->join_timeout, 9s);
+  EXPECT_EQ(job.membership->interface, "10.0.0.0/8");
+  EXPECT_EQ(job.membership->ports.first, 5000);
+}
+
+TEST(MemberOptions, WorkersOfTheHostBeatThoseOfTheCommandLine) {
+  Machine machine;
+  machine.gpus = {4, "nvidia-smi", {}, ""};
+  Assignment mine = assignment();
+  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"train.py"}, mine)->job.workers, 4) << "this machine's GPUs";
+  mine.workers = 3;
+  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"--nproc-per-node=2", "train.py"}, mine)->job.workers, 3);
+}
+
+TEST(MemberOptions, ErrorsAreThoseOfThisMachine) {
+  Machine machine;
+  EXPECT_EQ(exit_code(machine.plan_as_member(Verb::kRun, {"missing.py"}, assignment()).error()), 127);
+}
+
+TEST(MemberOptions, TorchrunsWorkersWriteToTheLauncherWithANameInFront) {
+  Machine machine;
+  Assignment mine = assignment();
+  auto plan = machine.plan_as_member(Verb::kTorchrun, {"--nproc-per-node=2", "train.py"}, mine);
+  ASSERT_TRUE(plan);
+  EXPECT_FALSE(plan->job.output.inherit_plain_streams);
+  EXPECT_EQ(plan->job.output.prefix_template, "");
+  EXPECT_EQ(plan->job.output.label, LabelKind::kHostRank);
+  EXPECT_EQ(plan->job.stdin_spec.kind, StdinKind::kNone);
+  EXPECT_THAT(plan->notes, IsEmpty());
+  mine.position = 0;
+  plan = machine.plan_as_member(Verb::kTorchrun, {"--nproc-per-node=2", "train.py"}, mine);
+  EXPECT_THAT(plan->notes, SizeIs(1)) << "one of them says that it sets OMP_NUM_THREADS";
+}
+
+// --- Nodes that each run their own muster ---------------------------------------------------------------------------
+
+TEST(SymmetricOptions, StaticNodesAreNumbered) {
+  Machine machine;
+  machine.key = "k";
+  Symmetric first = symmetric(machine, {"--nnodes=2", "--node-rank=0", "--master-addr=10.0.0.1", "train.py"});
+  EXPECT_EQ(first.host, "10.0.0.1");
+  EXPECT_EQ(first.port, 29500);
+  EXPECT_TRUE(first.fixed_port);
+  EXPECT_EQ(first.hosts, Hosts::kYes);
+  EXPECT_TRUE(first.membership.fixed_ranks);
+  EXPECT_EQ(first.membership.min_nodes, 2);
+  EXPECT_EQ(first.membership.max_nodes, 2);
+  EXPECT_EQ(first.membership.expected, 0);
+  EXPECT_EQ(first.job.rdzv_backend, "static");
+  EXPECT_EQ(first.job.run_id, "none");
+  EXPECT_EQ(first.job.master_addr, "10.0.0.1");
+  ASSERT_TRUE(first.job.membership);
+  EXPECT_EQ(first.job.membership->rank, 0);
+  EXPECT_EQ(first.job.membership->min_nodes, 2);
+  EXPECT_THAT(first.job.membership->coordinators, ElementsAre("10.0.0.1:29500"));
+  EXPECT_TRUE(first.job.membership->store_on_coordinator_port);
+  EXPECT_FALSE(first.job.membership->output_to_launcher);
+  EXPECT_EQ(first.job.output.label, LabelKind::kHostRank);
+  EXPECT_EQ(first.job.stdin_spec.kind, StdinKind::kNone);
+
+  Symmetric second =
+      symmetric(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1", "--master-port=7", "train.py"});
+  EXPECT_EQ(second.hosts, Hosts::kNo);
+  EXPECT_EQ(second.port, 7);
+  EXPECT_EQ(second.job.membership->rank, 1);
+}
+
+TEST(SymmetricOptions, StaticTakesAnEndpointToo) {
+  Machine machine;
+  Symmetric spec = symmetric(machine, {"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=[fd00::1]:4000", "train.py"});
+  EXPECT_EQ(spec.host, "fd00::1");
+  EXPECT_THAT(spec.job.membership->coordinators, ElementsAre("[fd00::1]:4000"));
+  EXPECT_EQ(machine.error({"--nnodes=2", "--node-rank=1", "--rdzv-endpoint=h", "train.py"}),
+            "--rdzv-endpoint: 'h' has no port that all nodes know; write h:29500, or use --rdzv-backend c10d");
+  EXPECT_THAT(machine.error({"--nnodes=2", "--node-rank=1", "--master-addr=h", "--master-port=0", "train.py"}),
+              HasSubstr("--master-port: 0 is out of range"));
+}
+
+TEST(SymmetricOptions, ARankOutOfRangeOrForgotten) {
+  Machine machine;
+  EXPECT_EQ(machine.error({"--nnodes=2", "--node-rank=2", "--master-addr=h", "train.py"}),
+            "--node-rank: there is no node 2 in a job of 2 nodes; number them from 0 to 1");
+  EXPECT_THAT(machine.error({"--nnodes=2", "--node-rank=-1", "--master-addr=h", "train.py"}),
+              HasSubstr("there is no node -1"));
+  EXPECT_EQ(
+      machine.error({"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}),
+      "--node-rank: nobody says which node this is; not the first, which is 10.9.9.9; number them from 0 to 1, or "
+      "use --rdzv-backend c10d, which does it by itself");
+  EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--master-addr=mine", "train.py"}).job.membership->rank, 0)
+      << "this machine is the one that is named";
+  EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}, Verb::kTorchrun).hosts,
+            Hosts::kYes)
+      << "torchrun believes its default";
+  machine.variables["PET_NODE_RANK"] = "1";
+  EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}).job.membership->rank, 1);
+}
+
+TEST(SymmetricOptions, NodesThatDoNotKnowWhereToMeet) {
+  Machine machine;
+  EXPECT_EQ(
+      machine.error({"--nnodes=2", "--node-rank=1", "train.py"}),
+      "--nnodes: nobody says where 2 nodes meet; give --master-addr HOST on every node (localhost: all are on this "
+      "machine), or start them all from here with --hosts");
+  EXPECT_THAT(machine.error({"--nnodes=2", "--rdzv-backend=c10d", "train.py"}), HasSubstr("give --rdzv-endpoint HOST"));
+  // torchrun meets on this machine.
+  Symmetric spec = symmetric(machine, {"--nnodes=2", "--node-rank=1", "train.py"}, Verb::kTorchrun);
+  EXPECT_THAT(spec.job.membership->coordinators, ElementsAre("127.0.0.1:29500"));
+  EXPECT_THAT(notes(machine, {"--nnodes=2", "--node-rank=1", "train.py"}, Verb::kTorchrun),
+              HasSubstr("no --master-addr: only nodes on this machine can meet here"));
+  spec = symmetric(machine, {"--nnodes=2", "--rdzv-backend=c10d", "train.py"}, Verb::kTorchrun);
+  EXPECT_THAT(spec.job.membership->coordinators, ElementsAre("localhost:29400"));
+  EXPECT_EQ(spec.hosts, Hosts::kGuess);
+}
+
+TEST(SymmetricOptions, C10dNodesNameAnEndpoint) {
+  Machine machine;
+  Symmetric spec = symmetric(
+      machine, {"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=10.9.9.9", "--rdzv-id=x", "train.py"});
+  EXPECT_EQ(spec.port, 29400);
+  EXPECT_EQ(spec.hosts, Hosts::kNo);
+  EXPECT_FALSE(spec.membership.fixed_ranks);
+  EXPECT_EQ(spec.membership.min_nodes, 2);
+  EXPECT_EQ(spec.membership.max_nodes, 4);
+  EXPECT_EQ(spec.job.run_id, "x");
+  EXPECT_EQ(spec.job.rdzv_backend, "c10d");
+  EXPECT_EQ(spec.job.master_addr, "");
+  EXPECT_EQ(spec.job.master_port, 0);
+  EXPECT_EQ(spec.job.membership->rank, std::nullopt);
+  EXPECT_FALSE(spec.job.membership->store_on_coordinator_port);
+  spec = symmetric(machine, {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=mine:7", "train.py"});
+  EXPECT_EQ(spec.hosts, Hosts::kGuess);
+  EXPECT_EQ(spec.port, 7);
+  spec = symmetric(machine, {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid", "train.py"});
+  EXPECT_EQ(spec.hosts, Hosts::kNo) << "a name that nobody knows is not ours";
+  EXPECT_EQ(machine.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h:0", "train.py"}),
+            "--rdzv-endpoint: 'h:0' has no port that all nodes know; write h, or h:29400");
+}
+
+TEST(SymmetricOptions, WhoHostsCanBeSaid) {
+  Machine machine;
+  auto hosts = [&](const std::string& conf, const std::string& endpoint) {
+    return symmetric(machine, {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=" + endpoint,
+                               "--rdzv-conf=" + conf, "train.py"})
+        .hosts;
+  };
+  EXPECT_EQ(hosts("is_host=1", "10.9.9.9"), Hosts::kYes);
+  EXPECT_EQ(hosts("is_host=True", "10.9.9.9"), Hosts::kYes);
+  EXPECT_EQ(hosts("is_host=no", "mine"), Hosts::kNo);
+  EXPECT_EQ(hosts("is_host=0", "mine"), Hosts::kNo);
+  EXPECT_THAT(machine.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--rdzv-conf=store_type=file",
+                             "train.py"}),
+              HasSubstr("store_type=file is not supported"));
+}
+
+TEST(SymmetricOptions, ARangeIsElasticUnlessNodesAreNumbered) {
+  Machine machine;
+  EXPECT_EQ(symmetric(machine, {"--nnodes=2:4", "--rdzv-endpoint=h", "train.py"}).job.rdzv_backend, "c10d");
+  EXPECT_EQ(symmetric(machine, {"--nnodes=1:4", "--rdzv-endpoint=h", "train.py"}).membership.min_nodes, 1);
+  Symmetric spec = symmetric(machine, {"--nnodes=2:4", "--node-rank=3", "--rdzv-endpoint=h:1", "train.py"});
+  EXPECT_EQ(spec.job.rdzv_backend, "static");
+  EXPECT_EQ(spec.membership.min_nodes, 4) << "as torchrun: the larger one";
+  spec = symmetric(machine, {"--nnodes=2:4", "--rdzv-backend=static", "--rdzv-endpoint=mine:1", "train.py"});
+  EXPECT_EQ(spec.membership.min_nodes, 4);
+  spec = symmetric(machine, {"--nnodes=1:4", "--master-addr=h", "train.py"}, Verb::kTorchrun);
+  EXPECT_EQ(spec.membership.min_nodes, 4);
+  EXPECT_TRUE(spec.membership.fixed_ranks);
+}
+
+TEST(SymmetricOptions, OneOfManyWithoutAPlaceToMeetStaysAlone) {
+  Machine machine;
+  for (const Words& words :
+       {Words{"--nnodes=1:4", "train.py"}, Words{"--nnodes=1:4", "--rdzv-backend=c10d", "train.py"},
+        Words{"--nnodes=1:4", "--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0", "train.py"},
+        Words{"--nnodes=1:4", "--standalone", "train.py"}}) {
+    auto plan = machine.plan(Verb::kRun, words);
+    ASSERT_TRUE(plan) << plan.error().text();
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(plan->nodes));
+    EXPECT_EQ(plan->job.membership, std::nullopt);
+    ASSERT_THAT(plan->notes, SizeIs(1));
+    EXPECT_EQ(plan->notes[0].text,
+              "--nnodes 1:4: starting on this node alone; for more give --rdzv-endpoint HOST on every node, or --hosts "
+              "here");
+  }
+  EXPECT_EQ(machine.error({"--nnodes=1:4", "--rdzv-backend=c10d", "train.py"}, Verb::kTorchrun), "accepted");
+  EXPECT_EQ(machine.error({"--nnodes=2", "--standalone", "train.py"}),
+            "--standalone is a job of this node alone, and --nnodes asks for 2; leave one of them out");
+  EXPECT_EQ(machine.error({"--nnodes=3:2", "train.py"}),
+            "--nnodes: the minimum of '3:2' is above its maximum; write MIN:MAX");
+}
+
+TEST(SymmetricOptions, C10dIgnoresTheNodeRank) {
+  Machine machine;
+  const Words words = {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h", "--node-rank=7", "train.py"};
+  EXPECT_EQ(notes(machine, words), "--node-rank is ignored: c10d gives ranks by the order of arrival\n");
+  EXPECT_EQ(symmetric(machine, words).job.membership->rank, std::nullopt);
+}
+
+TEST(SymmetricOptions, TimesOfTorchrunKeepTheirMeaning) {
+  Machine machine;
+  auto options = [&](Words words, Verb verb) {
+    words.insert(words.begin(), {"--nnodes=2", "--rdzv-endpoint=mine:1"});
+    words.emplace_back("train.py");
+    return symmetric(machine, words, verb).membership;
+  };
+  const std::string c10d = "--rdzv-backend=c10d";
+  EXPECT_EQ(options({}, Verb::kRun).join_timeout, 600s);
+  EXPECT_EQ(options({}, Verb::kTorchrun).join_timeout, 900s);
+  EXPECT_EQ(options({c10d}, Verb::kTorchrun).join_timeout, 600s);
+  EXPECT_EQ(options({"--rdzv-conf=timeout=5"}, Verb::kRun).join_timeout, 5s);
+  EXPECT_EQ(options({c10d, "--rdzv-conf=timeout=5"}, Verb::kRun).join_timeout, 600s) << "c10d does not know it";
+  EXPECT_EQ(options({c10d, "--rdzv-conf=join_timeout=5"}, Verb::kRun).join_timeout, 5s);
+  EXPECT_EQ(options({c10d, "--join-timeout=8", "--rdzv-conf=join_timeout=5"}, Verb::kRun).join_timeout, 8s);
+  EXPECT_EQ(options({c10d}, Verb::kRun).last_call, 3s);
+  EXPECT_EQ(options({c10d}, Verb::kTorchrun).last_call, 30s);
+  EXPECT_EQ(options({c10d, "--rdzv-conf=last_call_timeout=1"}, Verb::kTorchrun).last_call, 1s);
+  EXPECT_EQ(options({c10d}, Verb::kTorchrun).lease, 10s);
+  EXPECT_EQ(options({c10d, "--rdzv-conf=keep_alive_interval=2"}, Verb::kTorchrun).lease, 6s);
+  EXPECT_EQ(options({c10d, "--rdzv-conf=keep_alive_interval=2,keep_alive_max_attempt=5"}, Verb::kRun).lease, 10s);
+  EXPECT_EQ(options({c10d, "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=1"}, Verb::kRun).lease, 2s);
+  EXPECT_EQ(options({c10d, "--lease=4", "--rdzv-conf=keep_alive_interval=2"}, Verb::kRun).lease, 4s);
+  EXPECT_EQ(options({c10d, "--rdzv-conf=read_timeout=5,close_timeout=3,heartbeat_timeout=2"}, Verb::kRun).lease, 10s);
+  EXPECT_EQ(options({}, Verb::kRun).crash_loop, 3);
+  EXPECT_EQ(options({}, Verb::kTorchrun).crash_loop, 0);
+  EXPECT_EQ(options({}, Verb::kLaunch).crash_loop, 0);
+  EXPECT_EQ(options({"--crash-loop=2"}, Verb::kTorchrun).crash_loop, 2);
+  EXPECT_EQ(options({"--max-restarts=4"}, Verb::kTorchrun).max_restarts, 4);
+  EXPECT_THAT(
+      machine.error({"--nnodes=2", "--rdzv-endpoint=mine:1", "--rdzv-conf=timeout=x", "train.py"}, Verb::kTorchrun),
+      HasSubstr("--rdzv-conf: 'x' is no value for timeout"));
+}
+
+TEST(SymmetricOptions, WorkersThatHostTheStoreNeedAPortOfTheirOwn) {
+  Machine machine;
+  Symmetric spec = symmetric(machine, {"--nnodes=2", "--node-rank=0", "--master-addr=h", "--store=worker", "train.py"});
+  EXPECT_FALSE(spec.job.membership->store_on_coordinator_port);
+}
+
+TEST(SymmetricOptions, TorchrunsConsoleStaysTorchruns) {
+  Machine machine;
+  Symmetric spec = symmetric(machine, {"--nnodes=2", "--node-rank=0", "--master-addr=h", "train.py"}, Verb::kTorchrun);
+  EXPECT_EQ(spec.job.stdin_spec.kind, StdinKind::kInherit);
+  EXPECT_TRUE(spec.job.output.inherit_plain_streams);
+  EXPECT_EQ(spec.job.output.prefix_template, "[${role_name}${local_rank}]:");
+}
+
+// --- The secret -----------------------------------------------------------------------------------------------------
+
+const Words kNode = {"--nnodes=2", "--node-rank=0", "--master-addr=h", "train.py"};
+
+rendezvous::Token token(const Machine& machine, Words words = {}, Verb verb = Verb::kRun) {
+  words.insert(words.end(), kNode.begin(), kNode.end());
+  return symmetric(machine, words, verb).job.membership->token;
+}
+
+TEST(SymmetricToken, ComesFromTheFileTheVariableOrTheKey) {
+  Machine machine;
+  machine.texts["f"] = "from the file\n";
+  machine.key = "the key";
+  const rendezvous::Token by_key = token(machine);
+  machine.variables["MUSTER_TOKEN"] = "from the variable";
+  const rendezvous::Token by_variable = token(machine);
+  const rendezvous::Token by_file = token(machine, {"--token-file=f"});
+  EXPECT_FALSE(by_key == by_variable);
+  EXPECT_FALSE(by_file == by_variable);
+  EXPECT_FALSE(by_key.insecure());
+  EXPECT_FALSE(by_file.insecure());
+  machine.variables["MUSTER_TOKEN"] = " from the file ";
+  EXPECT_EQ(token(machine), by_file) << "white space around it does not count";
+  EXPECT_TRUE(token(machine, {"--insecure"}).insecure()) << "the command line beats a variable";
+}
+
+TEST(SymmetricToken, IsTheSameOnEveryNodeOfAJobAndOfNoOther) {
+  Machine machine;
+  machine.key = "k";
+  auto of = [&](const Words& words) { return symmetric(machine, words).job.membership->token; };
+  const rendezvous::Token first = of({"--nnodes=2", "--node-rank=0", "--master-addr=localhost", "train.py"});
+  EXPECT_EQ(of({"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1", "train.py"}), first);
+  EXPECT_FALSE(of({"--nnodes=2", "--node-rank=1", "--master-addr=h", "--master-port=7", "train.py"}) == first);
+  EXPECT_FALSE(of({"--nnodes=2", "--node-rank=1", "--master-addr=h", "--rdzv-id=x", "train.py"}) == first);
+}
+
+TEST(SymmetricToken, AKeyIsMadeByRunAlone) {
+  Machine machine;
+  EXPECT_FALSE(token(machine).insecure());
+  EXPECT_TRUE(machine.key_made);
+  machine.key_made = false;
+  EXPECT_TRUE(token(machine, {}, Verb::kTorchrun).insecure());
+  EXPECT_FALSE(machine.key_made);
+  EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), HasSubstr("as with torchrun, whoever reaches the port can join"));
+  machine.variables["MUSTER_TOKEN"] = "x";
+  EXPECT_FALSE(token(machine, {}, Verb::kTorchrun).insecure());
+  EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), Not(HasSubstr("can join")));
+}
+
+TEST(SymmetricToken, ADryRunMakesNoKey) {
+  Machine machine;
+  token(machine, {"--dry-run"});
+  EXPECT_FALSE(machine.key_made);
+}
+
+TEST(SymmetricToken, NeverReachesTheWorkers) {
+  Machine machine;
+  machine.variables["MUSTER_TOKEN"] = "secret";
+  EXPECT_EQ(variable(symmetric(machine, kNode).job, "MUSTER_TOKEN"), std::nullopt);
+  EXPECT_EQ(variable(machine.run({"train.py"}), "MUSTER_TOKEN"), std::nullopt);
+}
+
+TEST(SymmetricToken, BadFiles) {
+  Machine machine;
+  machine.texts["empty"] = " \n";
+  auto error = [&](Words words) {
+    words.insert(words.end(), kNode.begin(), kNode.end());
+    return machine.error(words);
+  };
+  EXPECT_EQ(error({"--token-file=none"}), "--token-file: none: No such file or directory; give a file you may read");
+  EXPECT_EQ(error({"--token-file=empty"}), "--token-file: 'empty' is empty; write any text into it");
+  EXPECT_EQ(error({"--token-file=empty", "--insecure"}),
+            "--insecure and --token-file exclude each other; leave one of them out");
+}
+
+// --- What --dry-run says --------------------------------------------------------------------------------------------
+
+std::string shown(const Machine& machine, const Words& words, bool json = false) {
+  auto plan = machine.plan(Verb::kRun, words);
+  return plan ? dry_run_nodes(*plan, machine.facts(), json) : plan.error().text();
+}
+
+TEST(DryRunNodes, HostsRanksAndWhy) {
+  Machine machine;
+  std::string text = shown(machine, {"--hosts=n1,n2:4,n3,n4", "--nnodes=2:3", "--nproc-per-node=2", "train.py"});
+  EXPECT_THAT(text, HasSubstr("fan-out to 2 to 3 of 4 hosts (--hosts names 4)\n"));
+  EXPECT_THAT(text, HasSubstr("  n1  ranks 0-1\n  n2  ranks 2-5\n  n3  ranks 6-7\n  n4  ranks spare\n"));
+  EXPECT_THAT(text, HasSubstr("GLOO_SOCKET_IFNAME: set where a node's own name leads nowhere"));
+  EXPECT_THAT(text, HasSubstr("NCCL_SOCKET_IFNAME: not set\n"));
+  text = shown(machine, {"--hosts=n1:2,n2,n3", "train.py"});
+  EXPECT_THAT(text, HasSubstr("  n1  ranks 0-1\n  n2  ranks known when it has joined\n"));
+  machine.variables["GLOO_SOCKET_IFNAME"] = "eth9";
+  text = shown(machine, {"--local-nodes=2", "--interface=eth0", "train.py"});
+  EXPECT_THAT(text, HasSubstr("GLOO_SOCKET_IFNAME: eth9 (yours)\n"));
+  EXPECT_THAT(text, HasSubstr("NCCL_SOCKET_IFNAME: the interface of eth0\n"));
+}
+
+TEST(DryRunNodes, WhoHostsAndWhere) {
+  Machine machine;
+  machine.key = "k";
+  std::string text = shown(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=h", "train.py"});
+  EXPECT_THAT(text, HasSubstr("symmetric, 2 nodes (--nnodes 2, no hosts named)\n"));
+  EXPECT_THAT(text, HasSubstr("meet at h:29500: another node hosts the job\n  this is node 1\n"));
+  EXPECT_THAT(text, Not(HasSubstr("whoever reaches")));
+  text = shown(machine, {"--nnodes=2", "--rdzv-endpoint=mine:7", "--rdzv-backend=c10d", "--insecure", "train.py"});
+  EXPECT_THAT(text, HasSubstr("this node hosts the job, or another one on this machine"));
+  EXPECT_THAT(text, HasSubstr("ranks are known when all have joined"));
+  EXPECT_THAT(text, HasSubstr("no secret: whoever reaches the port can join"));
+}
+
+TEST(DryRunNodes, Json) {
+  Machine machine;
+  std::string text = shown(machine, {"--hosts=n1,n2:4", "train.py"}, true);
+  EXPECT_THAT(text, HasSubstr("\"mode\": \"fan-out\""));
+  EXPECT_THAT(text, HasSubstr("\"workers\": 4"));
+  text = shown(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=h", "train.py"}, true);
+  EXPECT_THAT(text, HasSubstr("\"node_rank\": 1"));
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,67 @@
+#include "muster/cli/user_key.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace muster::cli {
+namespace {
+
+using testing::HasSubstr;
+
+class UserKey : public testing::Test {
+ protected:
+  UserKey() {
+    std::string name = (std::filesystem::temp_directory_path() / "muster-key-XXXXXX").string();
+    home_ = mkdtemp(name.data());
+  }
+  ~UserKey() override { std::filesystem::remove_all(home_); }
+
+  void write(const std::string& text, mode_t mode) const {
+    std::filesystem::create_directories(home_ / ".config/muster");
+    std::ofstream(path()) << text;
+    ::chmod(path().c_str(), mode);
+  }
+  std::string path() const { return home_ / ".config/muster/key"; }
+
+ private:
+  std::filesystem::path home_;
+};
+
+TEST_F(UserKey, IsMadeOnceAndForItsOwnerAlone) {
+  EXPECT_EQ(*read_user_key(path(), false), std::nullopt);
+  auto made = read_user_key(path(), true);
+  ASSERT_TRUE(made) << made.error().text();
+  ASSERT_TRUE(*made);
+  EXPECT_EQ((*made)->size(), 64u);
+  EXPECT_EQ((*made)->find_first_not_of("0123456789abcdef"), std::string::npos);
+  struct stat status {};
+  ASSERT_EQ(::stat(path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  EXPECT_EQ(*read_user_key(path(), true), *made);
+  EXPECT_EQ(*read_user_key(path(), false), *made);
+  auto files = std::filesystem::directory_iterator(std::filesystem::path(path()).parent_path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "nothing is left of making it";
+}
+
+TEST_F(UserKey, OneThatOthersCanReadIsRefused) {
+  write("secret\n", 0640);
+  auto key = read_user_key(path(), true);
+  ASSERT_FALSE(key);
+  EXPECT_EQ(key.error().text(), "the key " + path() + " can be read or changed by others; chmod 600 " + path());
+  ::chmod(path().c_str(), 0600);
+  EXPECT_EQ(*read_user_key(path(), true), "secret");
+}
+
+TEST_F(UserKey, OneThatSaysNothingIsRefused) {
+  write(" \n", 0600);
+  EXPECT_THAT(read_user_key(path(), true).error().text(), HasSubstr("is empty; give --token-file FILE"));
+  std::filesystem::remove(path());
+  std::filesystem::create_directory(path());
+  EXPECT_THAT(read_user_key(path(), true).error().text(), HasSubstr("is no file"));
+}
+
+}  // namespace
+}  // namespace muster::cli

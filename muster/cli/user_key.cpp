@@ -1,0 +1,79 @@
+#include "muster/cli/user_key.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "muster/base/environment.h"
+#include "muster/base/fd.h"
+#include "muster/base/random.h"
+#include "muster/base/strings.h"
+#include "muster/rendezvous/token.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMostBytes = 4096;
+
+Error cannot_use(const std::string& path, const std::string& why) {
+  return {ErrorKind::kUsage, fmt::format("the key {} {}", path, why),
+          "give --token-file FILE or MUSTER_TOKEN instead, or --insecure"};
+}
+
+Result<std::optional<std::string>> read_existing(const std::string& path) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file && errno == ENOENT) return std::optional<std::string>();
+  if (!file) return cannot_use(path, fmt::format("cannot be read: {}", system_error(errno, "open").message));
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return cannot_use(path, "is no file");
+  if (status.st_uid != ::geteuid()) return cannot_use(path, "belongs to somebody else");
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return Error{ErrorKind::kUsage, fmt::format("the key {} can be read or changed by others", path),
+                 fmt::format("chmod 600 {}", path)};
+  std::string text(kMostBytes, '\0');
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  text = trim(text);
+  if (text.empty()) return cannot_use(path, "is empty");
+  return std::optional(std::move(text));
+}
+
+// Written under another name first: link() either gives it its name whole, or finds that somebody was faster.
+Result<void> make_key(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  const std::string draft = fmt::format("{}.{}", path, random_uuid());
+  Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
+  if (!file) return cannot_use(path, fmt::format("cannot be made: {}", system_error(errno, "open").message));
+  const std::string text = rendezvous::Token::random().hex() + "\n";
+  auto written = write_all(file.get(), text.data(), text.size());
+  if (written && ::fsync(file.get()) != 0) written = system_error(errno, "fsync");
+  if (written && ::link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) written = system_error(errno, "link");
+  ::unlink(draft.c_str());
+  if (!written) return cannot_use(path, fmt::format("cannot be made: {}", written.error().message));
+  return {};
+}
+
+}  // namespace
+
+std::string user_key_path() {
+  std::string home = environment_variable("HOME").value_or("");
+  if (home.empty()) {
+    const passwd* user = ::getpwuid(::geteuid());
+    home = user != nullptr ? user->pw_dir : "";
+  }
+  return home + "/.config/muster/key";
+}
+
+Result<std::optional<std::string>> read_user_key(const std::string& path, bool make) {
+  MUSTER_TRY(std::optional<std::string> key, read_existing(path));
+  if (key || !make) return key;
+  MUSTER_TRY_VOID(make_key(path));
+  return read_existing(path);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,261 @@
+"""The command line of a job on several nodes: what is refused and why, what --dry-run shows, the agent's first words."""
+
+import json
+import socket
+import subprocess
+import threading
+
+import pytest
+
+from harness import clean_env
+
+pytestmark = pytest.mark.cli
+
+TIMEOUT = 60
+
+
+@pytest.fixture
+def call(muster, tmp_path):
+    """call(args, code=0) -> the finished process. It has a home of its own and nothing of the user's."""
+    home = tmp_path / "home"
+    home.mkdir()
+
+    def run(args, code=0, env=None, **popen):
+        everything = clean_env(**{"HOME": str(home), **(env or {})})
+        done = subprocess.run(
+            [muster, *map(str, args)], capture_output=True, text=True, env=everything, cwd=tmp_path, timeout=TIMEOUT, **popen
+        )
+        assert done.returncode == code, done
+        return done
+
+    run.home = home
+    return run
+
+
+def error(done):
+    assert done.stdout == ""
+    assert done.stderr.startswith("muster: error: ") and done.stderr.count("\n") == 1, done.stderr
+    return done.stderr.removeprefix("muster: error: ").rstrip("\n")
+
+
+@pytest.mark.parametrize(
+    "args, sentence",
+    [
+        (["--hosts", "n1,,n2"], "--hosts: "),
+        (["--hosts", "n1,n1"], "--hosts: "),
+        (["--hosts", "-oProxyCommand=x"], "option '--hosts' needs a value"),
+        (["--hosts=-oProxyCommand=x"], "--hosts: "),
+        (["--hostfile", "missing"], "--hostfile: "),
+        (["--local-nodes", "0"], "--local-nodes: 0 is out of range"),
+        (["--local-nodes", "2", "--hosts", "n1"], "both say which nodes there are"),
+        (["--hosts", "n1", "--nnodes", "2"], "2 nodes were asked for, and 1 host is named"),
+        (["--hosts", "n1", "--lease", "1"], "--lease: 1 is out of range; write 2 or more seconds"),
+        (["--hosts", "n1", "--grow", "soon"], "choose now, restart, never"),
+        (["--hosts", "n1", "--port-range", "9-1"], "'9-1' is no range of ports"),
+        (["--hosts", "n1", "--interface", "no-such-interface"], "--interface: "),
+        (["--hosts", "n1", "--stdin", "all"], "cannot read what is typed or piped in here"),
+        (["--nnodes", "2", "--rdzv-backend", "c10d"], "give --rdzv-endpoint HOST"),
+        (["--nnodes", "2", "--node-rank", "2", "--master-addr", "h"], "there is no node 2 in a job of 2 nodes"),
+        (["--nnodes", "2", "--node-rank", "1", "--master-addr", "h", "--token-file", "none"], "--token-file: "),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_started(call, args, sentence):
+    assert sentence in error(call(["run", *args, "true"], code=2))
+
+
+def test_torchrun_keeps_its_words_and_has_ours(call):
+    """--hosts is known, its prefixes are not: whatever torchrun refuses stays refused."""
+    done = call(["torchrun", "--hos", "n1", "x.py"], code=2)
+    assert "torchrun: error: unrecognized arguments: --hos" in done.stderr
+    done = call(["torchrun", "--hosts", "n1", "--nnodes", "2", "x.py"], code=1)
+    assert "2 nodes were asked for, and 1 host is named" in done.stderr
+
+
+def test_dry_run_of_hosts(call):
+    done = call(["run", "--hosts", "n1:2,n[2-3]", "--nproc-per-node", "4", "--nnodes", "2", "--dry-run", "not-here.py"])
+    assert done.stdout.startswith("fan-out to 2 of 3 hosts (--hosts names 3)\n  n1  ranks 0-1\n  n2  ranks 2-5\n  n3  ranks spare\n")
+    plan = json.loads(
+        call(["run", "--hosts", "n1,n2", "--nproc-per-node", 1, "--dry-run", "--json", "x.py", "--lr", "1"]).stdout
+    )
+    assert plan["mode"] == "fan-out"
+    assert plan["hosts"] == [
+        {"host": "n1", "workers": 1, "ranks": "0"},
+        {"host": "n2", "workers": 1, "ranks": "1"},
+    ]
+    assert plan["command"] == ["x.py", "--lr", "1"]
+    assert plan["lease"] == 10
+
+
+def test_dry_run_of_a_node_among_others(call):
+    args = ["run", "--nnodes", "2:4", "--rdzv-endpoint", "localhost", "--dry-run", "--json", "true"]
+    plan = json.loads(call(args).stdout)
+    assert plan["mode"] == "symmetric"
+    assert plan["endpoint"] == "localhost:29400"
+    assert plan["hosts_job"] == "this node hosts the job, or another one on this machine"
+    assert (plan["min_nodes"], plan["max_nodes"]) == (2, 4)
+    assert not (call.home / ".config").exists(), "a dry run makes no key"
+
+
+def test_a_key_that_others_can_read_is_refused(call):
+    key = call.home / ".config" / "muster" / "key"
+    key.parent.mkdir(parents=True)
+    key.write_text("secret")
+    key.chmod(0o644)
+    args = ["run", "--nnodes", "2", "--node-rank", "1", "--master-addr", "127.0.0.1", "--dry-run", "true"]
+    assert error(call(args, code=2)) == f"the key {key} can be read or changed by others; chmod 600 {key}"
+    key.chmod(0o600)
+    assert "no secret" not in call(args).stdout
+    assert "no secret" in call([*args[:1], "--insecure", *args[1:]]).stdout
+
+
+def test_the_token_is_no_variable_of_a_worker(call):
+    done = call(["run", "--no-python", "env"], env={"MUSTER_TOKEN": "secret-7"})
+    assert "secret-7" not in done.stdout
+    assert "RANK=0" in done.stdout
+
+
+def test_one_of_many_without_a_place_to_meet_is_alone(call):
+    done = call(["run", "--nnodes", "1:4", "true"])
+    assert "starting on this node alone; for more give --rdzv-endpoint HOST on every node" in done.stderr
+
+
+# --- the agent -------------------------------------------------------------------------------------------------------
+
+
+def test_agent_is_not_for_people(call):
+    assert "agent" not in call(["--help"]).stdout.split("Examples:")[0].split("Verbs:")[1]
+    assert "usage: muster agent" in call(["agent", "--help"]).stdout
+    assert "started by muster itself" in error(call(["agent"], code=2, stdin=subprocess.DEVNULL))
+
+
+def agent(muster, tmp_path):
+    return subprocess.Popen(
+        [muster, "agent"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=clean_env(HOME=str(tmp_path)),
+    )
+
+
+def test_agent_greets_and_ends_with_its_launcher(muster, tmp_path):
+    process = agent(muster, tmp_path)
+    version = subprocess.run([muster, "--version"], capture_output=True, text=True).stdout.split()[1]
+    assert process.stdout.readline().decode() == f"muster-agent {version} 1\n"
+    assert process.poll() is None, "it waits for what it is to do"
+    process.stdin.close()
+    assert process.wait(TIMEOUT) == 125
+    assert process.stderr.read() == b"muster: error: the launcher is gone\n"
+
+
+@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", b"\0" * 64, b"\xff" * 64])
+def test_agent_takes_orders_from_nobody_else(muster, tmp_path, junk):
+    process = agent(muster, tmp_path)
+    out, err = process.communicate(junk, timeout=TIMEOUT)
+    assert process.returncode == 125
+    assert out.startswith(b"muster-agent ")
+    assert err.startswith(b"muster: error: ") and err.count(b"\n") == 1
+
+
+# --- status ----------------------------------------------------------------------------------------------------------
+
+JOB = {
+    "job": "1b4e28ba",
+    "run_id": "mine",
+    "pid": 4711,
+    "mode": "fan-out",
+    "state": "running",
+    "since": 0,
+    "round": 1,
+    "restarts": 1,
+    "max_restarts": 3,
+    "message": "",
+    "nodes": [
+        {
+            "host": "n1",
+            "state": "running",
+            "address": "10.0.0.1",
+            "agent_pid": 5,
+            "group_rank": 0,
+            "workers": [{"rank": 0, "local_rank": 0, "pid": 6}],
+            "since": 0,
+        }
+    ],
+    "lost": [],
+}
+
+
+@pytest.fixture
+def runtime(tmp_path):
+    """A directory of status sockets, and serve(name, document) for a job that answers."""
+    directory = tmp_path / "muster"
+    directory.mkdir(mode=0o700)
+    open_sockets = []
+
+    def serve(name, document):
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        server.bind(str(directory / f"{name}.sock"))
+        server.listen()
+        open_sockets.append(server)
+
+        def answer():
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                with client:
+                    client.sendall(document.encode())
+
+        threading.Thread(target=answer, daemon=True).start()
+
+    serve.directory = directory
+    serve.env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    yield serve
+    for server in open_sockets:
+        server.shutdown(socket.SHUT_RDWR)
+        server.close()
+
+
+def jobs_in(done):
+    return [job["job"] for job in json.loads(done.stdout)]
+
+
+def test_status_of_a_job(call, runtime):
+    runtime("1b4e28ba", json.dumps(JOB))
+    text = call(["status", "1b4e28ba"], env=runtime.env).stdout
+    assert text.startswith("job 1b4e28ba  running  round 1, 1 of 3 restarts  fan-out, pid 4711  for ")
+    assert "n1    running  10.0.0.1  0      6     5" in text
+    assert json.loads(call(["status", "--json", "1b"], env=runtime.env).stdout) == [JOB]
+    assert "1b4e28ba" in jobs_in(call(["status", "--json"], env=runtime.env))
+    assert jobs_in(call(["status", "--json", "mine"], env=runtime.env)) == ["1b4e28ba"]
+
+
+def test_status_of_an_unknown_job_names_those_there_are(call, runtime):
+    runtime("1b4e28ba", json.dumps(JOB))
+    done = call(["status", "nope"], env=runtime.env, code=1)
+    assert done.stderr.startswith("muster: error: there is no job 'nope'; there is ")
+    assert "1b4e28ba" in done.stderr
+
+
+def test_status_skips_and_removes_what_is_dead(call, runtime):
+    dead = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    dead.bind(str(runtime.directory / "dead.sock"))
+    dead.close()
+    runtime("1b4e28ba", json.dumps(JOB))
+    assert "1b4e28ba" in jobs_in(call(["status", "--json"], env=runtime.env))
+    assert not (runtime.directory / "dead.sock").exists()
+
+
+def test_status_says_what_does_not_answer_as_a_job(call, runtime):
+    runtime("odd", "no json")
+    done = call(["status"], env=runtime.env)
+    assert "odd.sock: it does not answer as a job does" in done.stderr
+
+
+def test_status_trusts_no_open_directory(call, runtime):
+    runtime("1b4e28ba", json.dumps(JOB))
+    runtime.directory.chmod(0o777)
+    done = call(["status", "--json"], env=runtime.env)
+    assert "is open to others" in done.stderr
+    assert "1b4e28ba" not in jobs_in(done)
