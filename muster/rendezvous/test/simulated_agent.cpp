@@ -32,31 +32,35 @@ void World::start_life(Host& host) {
 void World::welcome(Life& life, NodeId id) {
   if (!life.alive) return;
   life.id = id;
-  life.welcome = true;
-  life.lease_until = life.joined_at + options_.lease;
-  check_lease(life);
+  life.lease.emplace(options_.lease, life.joined_at);
   beat(life);
+  watch_lease(life);
 }
 
 void World::beat(Life& life) {
   if (!life.alive || defer(life, [this, &life] { beat(life); })) return;
+  act_on(life, life.lease->tick(now_));
+  if (!life.alive) return;
   TimePoint sent = now_;
   send(life, life.beats, Direction::kUp, [this, &life, sent] { on_beat(life, sent); });
   after(kBeatPeriod, [this, &life] { beat(life); });
 }
 
-void World::check_lease(Life& life) {
-  if (!life.alive || defer(life, [this, &life] { check_lease(life); })) return;
-  if (now_ >= life.lease_until) return end_life(life, "its lease has run out");
-  at(life.lease_until, [this, &life] { check_lease(life); });
+// On the dot, not with the next beat: the coordinator gives it no more than kFenceMargin.
+void World::watch_lease(Life& life) {
+  if (!life.alive || defer(life, [this, &life] { watch_lease(life); })) return;
+  act_on(life, life.lease->tick(now_));
+  if (life.alive) at(life.lease->until(), [this, &life] { watch_lease(life); });
 }
 
 void World::echo(Life& life, TimePoint sent, bool stands) {
   if (!life.alive) return;
-  if (!stands) return end_life(life, "the job went on without it");
-  life.lease_until = std::max(life.lease_until, sent + options_.lease);
-  if (!life.asking || sent < *life.asking) return;
-  life.asking.reset();
+  act_on(life, life.lease->echoed(sent, stands, now_));
+}
+
+void World::act_on(Life& life, Lease::State state) {
+  if (state == Lease::State::kExpired) return end_life(life, "its lease has run out");
+  life.stopped = state == Lease::State::kAsking;
   check_running(life);
 }
 
@@ -90,7 +94,7 @@ void World::start_workers(Life& life, int round) {
 void World::worker_ends(Life& life, int round, bool succeeds) {
   if (!life.workers || life.round != round || life.failed) return;
   if (defer(life, [this, &life, round, succeeds] { worker_ends(life, round, succeeds); })) return;
-  if (life.asking) {
+  if (!running(life)) {
     after(std::chrono::milliseconds(100), [this, &life, round, succeeds] { worker_ends(life, round, succeeds); });
     return;
   }
@@ -147,7 +151,7 @@ void World::end_life(Life& life, const char* why) {
   };
   after(random_.time(0, kKillTime), kill);
   send(life, life.up, Direction::kUp, [this, &life] { on_closed(life); });
-  if (life.welcome && random_.chance(0.7)) after(random_.time(0.05, 6), [this, &life] { come_back(*life.host); });
+  if (life.lease && random_.chance(0.7)) after(random_.time(0.05, 6), [this, &life] { come_back(*life.host); });
 }
 
 // The warden runs first: it finds that it stood still before anything else of the node has gone on, and what the agent
@@ -155,17 +159,10 @@ void World::end_life(Life& life, const char* why) {
 void World::thaw(Host& host) {
   if (!host.frozen_since) return;
   if (tracing_) say(fmt::format("{}: thaws", host.name));
-  Duration pause = now_ - *host.frozen_since;
-  bool noticed = pause >= std::max<Duration>(options_.lease / 3, std::chrono::seconds(1));
   host.frozen_since.reset();
   for (Life& life : lives_) {
     if (life.host != &host) continue;
-    if (life.alive && life.welcome && noticed) {
-      life.asking = now_;
-      life.lease_until = now_ + options_.lease;
-    } else if (life.alive && life.welcome && now_ >= life.lease_until) {
-      end_life(life, "its lease has run out");
-    }
+    if (life.alive && life.lease) act_on(life, life.lease->tick(now_));
     if (!life.alive) life.workers = false;  // the kill was on its way
   }
   std::vector<Step> inbox = std::move(host.inbox);

@@ -102,7 +102,7 @@ void World::violate(const std::string& what) {
     outcome_.violation = fmt::format("at {:.3f} s: {}", std::chrono::duration<double>(now_ - start_).count(), what);
 }
 
-bool World::running(const Life& life) const { return life.workers && !life.asking && !life.host->frozen_since; }
+bool World::running(const Life& life) const { return life.workers && !life.stopped && !life.host->frozen_since; }
 
 void World::check_running(const Life& life) {
   if (!running(life)) return;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/rendezvous/heartbeat.h"
 #include "muster/rendezvous/membership.h"
 
 // A whole cluster in virtual time around decide(): agents with wardens and leases, a network that delays, holds and
@@ -63,9 +64,9 @@ struct Life {
   Join join;
   NodeId id = 0;  // as the coordinator gave it
   bool alive = true;
-  bool welcome = false;
-  TimePoint joined_at, lease_until;
-  std::optional<TimePoint> asking;  // stood still since: its workers are stopped until it knows that its round stands
+  TimePoint joined_at;
+  std::optional<Lease> lease;  // once it is welcome
+  bool stopped = false;        // SIGSTOP, from when the lease asks until it holds again
   // Workers of one round; `failed`: one of them has, the others run on.
   bool starting = false, workers = false, failed = false;
   int round = -1, rank = 0;
@@ -116,7 +117,8 @@ class World {
   void start_life(Host& host);
   void welcome(Life& life, NodeId id);
   void beat(Life& life);
-  void check_lease(Life& life);
+  void watch_lease(Life& life);
+  void act_on(Life& life, Lease::State state);
   void echo(Life& life, TimePoint sent, bool stands);
   void told_to_start(Life& life, const StartRound& start);
   void start_workers(Life& life, int round);
