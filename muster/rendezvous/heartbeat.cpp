@@ -1,29 +1,51 @@
 #include "muster/rendezvous/heartbeat.h"
 
 #include <pthread.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <list>
-#include <map>
+#include <algorithm>
+#include <atomic>
+#include <csignal>
 #include <mutex>
 #include <thread>
-
-#include "muster/base/error.h"
+#include <unordered_map>
+#include <vector>
 
 namespace muster::rendezvous {
 namespace {
 
-// What is known of one node's heart. Written by the thread, read by the coordinator's, and shared because a node may
-// be forgotten while a beat of it is being answered.
-struct Heart {
-  std::atomic<bool> stands{true};
-  std::atomic<int64_t> heard{0};  // steady clock, ns; 0: never
-  std::atomic<int64_t> offset{0};
-  std::atomic<bool> has_offset{false};
-};
+// A clock estimate is the best of the current and the last window: the best of all time would not follow the drift.
+constexpr Duration kOffsetWindow = std::chrono::seconds(30);
 
-int64_t nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
+int64_t count(TimePoint time) { return std::chrono::nanoseconds(time.time_since_epoch()).count(); }
+
+// What is known of one node. Written by the heartbeat thread (but for `stands`), read by the coordinator's.
+struct Node {
+  static constexpr int64_t kNever = INT64_MIN;
+
+  std::atomic<bool> stands{true};
+  std::atomic<int64_t> heard{kNever};   // our clock
+  std::atomic<int64_t> offset{kNever};  // its clock minus ours
+
+  // The heartbeat thread's own.
+  int64_t window_begin = kNever;
+  int64_t best = kNever;
+  int64_t best_before = kNever;
+
+  // A beat took some time to come, which makes its clock look late: the largest difference is nearest to the truth.
+  void learn(int64_t sent, int64_t received) {
+    if (window_begin == kNever || received - window_begin > std::chrono::nanoseconds(kOffsetWindow).count()) {
+      best_before = best;
+      best = kNever;
+      window_begin = received;
+    }
+    best = std::max(best, sent - received);
+    offset.store(std::max(best, best_before), std::memory_order_relaxed);
+    heard.store(received, std::memory_order_relaxed);
+  }
+};
 
 }  // namespace
 
@@ -31,10 +53,15 @@ class HeartbeatServer::Impl {
  public:
   Impl() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     MUSTER_CHECK(wake_);
-    loop_.watch(wake_.get(), EPOLLIN, [this](uint32_t) { take_over(); });
-    thread_ = std::thread([this] { loop_.run(); });
-    ::pthread_setname_np(thread_.native_handle(), "heartbeats");
+    // Signals are for the thread that has always been there.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { serve(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), "muster-beats");
   }
+
   ~Impl() {
     {
       std::lock_guard lock(mutex_);
@@ -43,119 +70,129 @@ class HeartbeatServer::Impl {
     wake();
     thread_.join();
   }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // --- the coordinator's thread
 
   void adopt(std::unique_ptr<Channel> channel) {
     {
       std::lock_guard lock(mutex_);
-      newcomers_.push_back(std::move(channel));
+      adopted_.push_back(std::move(channel));
     }
     wake();
   }
 
-  void set_stands(NodeId node, bool stands) {
-    std::lock_guard lock(mutex_);
-    auto& heart = hearts_[node];
-    if (!heart) heart = std::make_shared<Heart>();
-    heart->stands = stands;
+  void set_stands(NodeId id, bool stands) {
+    auto found = nodes_.find(id);
+    if (found == nodes_.end()) {
+      if (!stands) return;  // as it is for all who are not known
+      std::lock_guard lock(mutex_);
+      found = nodes_.emplace(id, std::make_shared<Node>()).first;
+    }
+    found->second->stands.store(stands, std::memory_order_relaxed);
   }
 
-  std::shared_ptr<Heart> find(NodeId node) const {
-    std::lock_guard lock(mutex_);
-    auto found = hearts_.find(node);
-    return found == hearts_.end() ? nullptr : found->second;
+  // Changed by this thread alone, so that it may look without the lock.
+  const Node* find(NodeId id) const {
+    auto found = nodes_.find(id);
+    return found == nodes_.end() ? nullptr : found->second.get();
   }
 
  private:
-  // A warden's connection; on the thread.
-  struct Line {
+  struct Connection {
     std::unique_ptr<Channel> channel;
-    NodeId node = 0;
-    std::shared_ptr<Heart> heart;
+    NodeId id = 0;
+    std::shared_ptr<Node> node;  // of that id, once it has beaten
   };
-  using LineId = std::list<Line>::iterator;
 
   void wake() {
-    const uint64_t one = 1;
+    uint64_t one = 1;
     [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
 
-  void take_over() {
-    uint64_t count = 0;
-    [[maybe_unused]] ssize_t size = ::read(wake_.get(), &count, sizeof count);
-    std::vector<std::unique_ptr<Channel>> newcomers;
+  // --- the heartbeat thread
+
+  void serve() {
+    net::EventLoop loop;
+    loop_ = &loop;
+    loop.watch(wake_.get(), EPOLLIN, [this](uint32_t) { take_adopted(); });
+    loop.run();
+    connections_.clear();
+  }
+
+  void take_adopted() {
+    uint64_t ignored;
+    [[maybe_unused]] ssize_t size = ::read(wake_.get(), &ignored, sizeof ignored);
+    std::vector<std::unique_ptr<Channel>> adopted;
     {
       std::lock_guard lock(mutex_);
-      newcomers.swap(newcomers_);
-      if (ending_) loop_.stop();
+      adopted.swap(adopted_);
+      if (ending_) loop_->stop();
     }
-    for (auto& channel : newcomers) {
-      lines_.push_front({.channel = std::move(channel), .node = 0, .heart = nullptr});
-      const LineId line = lines_.begin();
-      line->channel->resume_on(loop_, {.opened = {},
-                                       .received = [this, line](std::string_view bytes) { received(line, bytes); },
-                                       .closed = [this, line](const Error&) { lines_.erase(line); },
-                                       .drained = {}});
+    for (auto& channel : adopted) {
+      Channel* key = channel.get();
+      Connection& connection = connections_[key];
+      connection.channel = std::move(channel);
+      Channel::Handlers handlers;
+      handlers.received = [this, &connection](std::string_view message) { answer(connection, message); };
+      handlers.closed = [this, key](const Error&) { connections_.erase(key); };
+      key->resume_on(*loop_, std::move(handlers));
     }
   }
 
-  void received(LineId line, std::string_view bytes) {
-    auto message = decode(bytes);
-    const auto* beat = message ? std::get_if<Beat>(&*message) : nullptr;
-    if (beat == nullptr) return (void)lines_.erase(line);
-    if (!line->heart || line->node != beat->node) {
-      line->node = beat->node;
-      line->heart = find(beat->node);
+  void answer(Connection& connection, std::string_view message) {
+    int64_t now = count(Clock::now());
+    Result<Message> decoded = decode(message);
+    const Beat* beat = decoded ? std::get_if<Beat>(&*decoded) : nullptr;
+    if (beat == nullptr) {
+      connections_.erase(connection.channel.get());  // not a warden
+      return;
     }
-    const int64_t now = nanoseconds(Clock::now());
-    const bool stands = line->heart && line->heart->stands;
-    if (stands) {
-      line->heart->heard = now;
-      estimate_offset(*line, *beat, now);
+    if (!connection.node || connection.id != beat->node) {
+      connection.id = beat->node;
+      connection.node = look_up(beat->node);
     }
-    line->channel->send(
-        encode(Echo{.sequence = beat->sequence, .sent = beat->sent, .coordinator = now, .stands = stands}));
+    if (connection.node) connection.node->learn(beat->sent, now);
+    bool stands = connection.node && connection.node->stands.load(std::memory_order_relaxed);
+    connection.channel->send(encode(Echo{beat->sequence, beat->sent, now, stands}));
   }
 
-  // A beat tells the sender's clock when it left. Its way took at least nothing: the smallest difference seen is the
-  // best estimate of the offset, off by the fastest way only.
-  static void estimate_offset(Line& line, const Beat& beat, int64_t now) {
-    const auto difference = static_cast<int64_t>(static_cast<uint64_t>(beat.sent) - static_cast<uint64_t>(now));
-    Heart& heart = *line.heart;
-    if (heart.has_offset && difference <= heart.offset) return;
-    heart.offset = difference;
-    heart.has_offset = true;
+  std::shared_ptr<Node> look_up(NodeId id) {
+    std::lock_guard lock(mutex_);
+    auto found = nodes_.find(id);
+    return found == nodes_.end() ? nullptr : found->second;
   }
-
-  net::EventLoop loop_;  // the thread's
-  std::list<Line> lines_;
-
-  mutable std::mutex mutex_;  // what follows
-  std::vector<std::unique_ptr<Channel>> newcomers_;
-  std::map<NodeId, std::shared_ptr<Heart>> hearts_;
-  bool ending_ = false;
 
   Fd wake_;
+  std::mutex mutex_;
+  bool ending_ = false;                            // under the mutex
+  std::vector<std::unique_ptr<Channel>> adopted_;  // under the mutex
+  // Changed by the coordinator's thread under the mutex; the heartbeat thread looks under the mutex.
+  std::unordered_map<NodeId, std::shared_ptr<Node>> nodes_;
+  net::EventLoop* loop_ = nullptr;                        // the heartbeat thread's
+  std::unordered_map<Channel*, Connection> connections_;  // likewise
   std::thread thread_;
 };
 
 HeartbeatServer::HeartbeatServer() : impl_(std::make_unique<Impl>()) {}
 HeartbeatServer::~HeartbeatServer() = default;
-
 void HeartbeatServer::adopt(std::unique_ptr<Channel> channel) { impl_->adopt(std::move(channel)); }
 void HeartbeatServer::forget(NodeId node) { impl_->set_stands(node, false); }
 void HeartbeatServer::admit(NodeId node) { impl_->set_stands(node, true); }
 
-std::optional<TimePoint> HeartbeatServer::heard(NodeId node) const {
-  auto heart = impl_->find(node);
-  const int64_t heard = heart ? heart->heard.load() : 0;
-  if (heard == 0) return std::nullopt;
-  return TimePoint(Duration(heard));
+std::optional<TimePoint> HeartbeatServer::heard(NodeId id) const {
+  const Node* node = impl_->find(id);
+  int64_t heard = node == nullptr ? Node::kNever : node->heard.load(std::memory_order_relaxed);
+  if (heard == Node::kNever) return std::nullopt;
+  return TimePoint(std::chrono::nanoseconds(heard));
 }
 
-std::optional<Duration> HeartbeatServer::clock_offset(NodeId node) const {
-  auto heart = impl_->find(node);
-  if (!heart || !heart->has_offset) return std::nullopt;
-  return Duration(heart->offset);
+std::optional<Duration> HeartbeatServer::clock_offset(NodeId id) const {
+  const Node* node = impl_->find(id);
+  int64_t offset = node == nullptr ? Node::kNever : node->offset.load(std::memory_order_relaxed);
+  if (offset == Node::kNever) return std::nullopt;
+  return std::chrono::nanoseconds(offset);
 }
 
 }  // namespace muster::rendezvous

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "muster/base/clock.h"
 #include "muster/net/event_loop.h"
@@ -36,6 +36,8 @@ class Lease {
   std::string reason(TimePoint now) const;
 
  private:
+  void notice_pause(TimePoint now);
+
   Duration length_;
   TimePoint until_, last_tick_, last_echo_, asked_since_;
   Duration pause_{};
@@ -54,8 +56,8 @@ class HeartbeatServer {
 
   // From the coordinator's thread. `channel` is open and detached (Channel::detach()).
   void adopt(std::unique_ptr<Channel> channel);
-  void forget(NodeId node);  // its beats are echoed with stands = false from now on
-  void admit(NodeId node);   // its beats are echoed with stands = true
+  void admit(NodeId node);   // its beats are echoed with stands = true; before it is told its number
+  void forget(NodeId node);  // its beats are echoed with stands = false, as are those of numbers nobody has
   // When a beat of that node came last; nothing when none came.
   std::optional<TimePoint> heard(NodeId node) const;
   // Steady clock of the node minus ours, best estimate so far.

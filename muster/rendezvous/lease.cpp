@@ -1,15 +1,19 @@
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <chrono>
+
+#include <fmt/format.h>
 
 #include "muster/rendezvous/heartbeat.h"
 
 namespace muster::rendezvous {
 namespace {
 
-constexpr Duration kLeastPause = std::chrono::seconds(1);
+constexpr Duration kLeastPause = std::chrono::seconds(1);  // shorter ones happen on any busy machine
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+std::string seconds_text(Duration duration) {
+  double seconds = std::chrono::duration<double>(duration).count();
+  return seconds < 100 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
 
 }  // namespace
 
@@ -17,22 +21,14 @@ Lease::Lease(Duration length, TimePoint now)
     : length_(length), until_(now + length), last_tick_(now), last_echo_(now), asked_since_(now) {}
 
 Lease::State Lease::tick(TimePoint now) {
-  const Duration late = now - last_tick_ - kBeatPeriod;
-  last_tick_ = now;
-  if (state_ == State::kExpired) return state_;
-  if (late > std::max(kLeastPause, length_ / 3)) {
-    // Whatever the clock says of the lease: nobody could have been heard meanwhile.
-    state_ = State::kAsking;
-    pause_ = late;
-    asked_since_ = now;
-    until_ = now + length_;
-    return state_;
-  }
-  if (now >= until_) state_ = State::kExpired;
+  // First: whoever stood still learns it here, before it could hold the silence of that time against the coordinator.
+  notice_pause(now);
+  if (state_ != State::kExpired && now >= until_) state_ = State::kExpired;
   return state_;
 }
 
 Lease::State Lease::echoed(TimePoint sent, bool stands, TimePoint now) {
+  notice_pause(now);
   if (state_ == State::kExpired) return state_;
   last_echo_ = now;
   if (!stands) {
@@ -40,17 +36,32 @@ Lease::State Lease::echoed(TimePoint sent, bool stands, TimePoint now) {
     state_ = State::kExpired;
     return state_;
   }
-  if (state_ == State::kAsking && sent < asked_since_) return state_;  // it speaks of the time before the pause
-  state_ = State::kHolding;
-  until_ = std::max(until_, sent + length_);
-  return state_;
+  // What the coordinator said before or during the pause says nothing about what it has decided since.
+  if (state_ == State::kAsking && sent >= asked_since_) {
+    state_ = State::kHolding;
+    pause_ = Duration::zero();
+  }
+  if (state_ == State::kHolding) until_ = std::max(until_, std::min(sent, now) + length_);
+  return tick(now);
+}
+
+void Lease::notice_pause(TimePoint now) {
+  Duration late = now - last_tick_ - kBeatPeriod;
+  Duration stood_still = now - last_tick_;
+  last_tick_ = std::max(last_tick_, now);
+  if (state_ == State::kExpired || late < std::max(length_ / 3, kLeastPause)) return;
+  state_ = State::kAsking;
+  pause_ += stood_still;
+  asked_since_ = now;
+  until_ = now + length_;
 }
 
 std::string Lease::reason(TimePoint now) const {
-  if (disowned_ && pause_ > Duration(0))
-    return fmt::format("the job went on without this node after a pause of {:.1f} s", seconds(pause_));
-  if (disowned_) return "the job has gone on without this node";
-  return fmt::format("no word from the coordinator for {:.1f} s", seconds(now - last_echo_));
+  std::string after = pause_ > Duration::zero() ? fmt::format(" after a pause of {}", seconds_text(pause_)) : "";
+  if (disowned_) return "the job went on without this node" + after;
+  if (state_ == State::kAsking) return fmt::format("this node stood still for {}", seconds_text(pause_));
+  TimePoint since = after.empty() ? last_echo_ : std::max(last_echo_, asked_since_);
+  return fmt::format("no word from the coordinator for {}{}", seconds_text(now - since), after);
 }
 
 }  // namespace muster::rendezvous
