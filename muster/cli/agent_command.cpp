@@ -162,10 +162,6 @@ int agent_command() {
   use_directory(description->directory);
   auto plan = plan_part(*description);
   if (!plan) return fail(plan.error());
-  for (const Note& note : plan->notes) {
-    const std::string text = fmt::format("{}{}\n", log_prefix(note.level), note.text);
-    if (note.level >= plan->job.log_threshold) (void)write_all(STDERR_FILENO, text.data(), text.size());
-  }
   // The launcher stays in reach; whoever reads stdin from now on reads nothing.
   Fd launcher(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));

@@ -187,20 +187,19 @@ Result<void> Planner::plan_failures() {
 
 void Planner::plan_environment() {
   plan_.given_environment = job_.environment = without_token(facts_.environment);
-  if (facts_.getenv("OMP_NUM_THREADS") || fan_out() != nullptr) return;
-  if (ours_) {
+  if (facts_.getenv("OMP_NUM_THREADS")) return;
+  // Each agent sets it for its own workers.
+  const bool agents_do = fan_out() != nullptr;
+  if (ours_ && !agents_do) {
     const int threads = process::threads_per_worker(facts_.usable_cores(), job_.workers);
     job_.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
-  } else if (job_.workers > 1) {
-    job_.environment.emplace_back("OMP_NUM_THREADS", "1");
-    // Of several agents one says it; their launcher does not know.
-    if (assignment_ && assignment_->position != 0) return;
-    plan_.notes.push_back(
-        {LogLevel::kWarning,
+  } else if (!ours_ && job_.workers > 1) {
+    if (!agents_do) job_.environment.emplace_back("OMP_NUM_THREADS", "1");
+    note(LogLevel::kWarning,
          "\n*****************************************\n"
          "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system "
          "being overloaded, please further tune the variable for optimal performance in your application as needed. \n"
-         "*****************************************"});
+         "*****************************************");
   }
 }
 

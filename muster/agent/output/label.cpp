@@ -26,10 +26,9 @@ std::string expand_prefix(std::string_view text, const LabelNames& names) {
 std::string worker_label(const JobSpec& job, const Placement& placement, const std::string& hostname) {
   LabelNames names{job.role, placement.local_rank, placement.rank, hostname};
   if (!job.output.prefix_template.empty()) return expand_prefix(job.output.prefix_template, names);
-  if (job.flavor != Flavor::kMuster) return fmt::format("[{}{}]:", job.role, placement.local_rank);
   switch (job.output.label) {
     case LabelKind::kNone:
-      return {};
+      return job.flavor == Flavor::kMuster ? "" : fmt::format("[{}{}]:", job.role, placement.local_rank);
     case LabelKind::kRank:
       return fmt::format("[{}] ", placement.rank);
     case LabelKind::kHostRank:

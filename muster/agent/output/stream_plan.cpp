@@ -39,9 +39,9 @@ StreamPlan plan_stream(const JobSpec& job, int local_rank, Stream stream, bool l
     plan.console = (teed || !plan.file) && console_wants(job.output, local_rank);
     plan.filtered = teed && plan.console && has_filters(job.output, stream);
   }
-  // torchrun prefixes tee'd streams only.
-  bool has_label = job.output.label != LabelKind::kNone || !job.output.prefix_template.empty();
-  plan.labelled = torchrun ? teed : has_label;
+  // torchrun prefixes tee'd streams only. Where it has a label, its lines are among those of other nodes.
+  bool has_label = job.output.label != LabelKind::kNone;
+  plan.labelled = has_label || (torchrun ? teed : !job.output.prefix_template.empty());
   plan.source = choose_source(job, plan, stream, terminal);
   if (torchrun && teed) {
     plan.style = StreamPlan::Style::kTorchrun;

@@ -30,6 +30,8 @@ TEST(WorkerLabel, FollowsFlavourKindAndTemplate) {
   job.output.label = LabelKind::kHostRank;
   EXPECT_EQ(worker_label(job, placement, "n17"), "[n17:11] ");
   job.flavor = Flavor::kTorchrun;
+  EXPECT_EQ(worker_label(job, placement, "n17"), "[n17:11] ") << "one asked for, among other nodes";
+  job.output.label = LabelKind::kNone;
   EXPECT_EQ(worker_label(job, placement, "n17"), "[default3]:");
   job.output.prefix_template = "flag:";
   EXPECT_EQ(worker_label(job, placement, "n17"), "flag:");

@@ -67,6 +67,14 @@ TEST(StreamPlan, TorchrunsPlainStreamsAreOurOwn) {
   EXPECT_EQ(plan_stream(torchrun_job(), 0, Stream::kStdout, false, true).source, Source::kInherit);
 }
 
+TEST(StreamPlan, AmongOtherNodesTorchrunsLinesAreLabelled) {
+  JobSpec job = torchrun_job();
+  job.output.inherit_plain_streams = false;
+  job.output.label = LabelKind::kHostRank;
+  StreamPlan plan = plan_stream(job, 0, Stream::kStdout, false, false);
+  EXPECT_EQ(plan, (StreamPlan{Source::kPipe, Style::kLines, false, true, true, false}));
+}
+
 TEST(StreamPlan, TorchrunsTeeIsPrefixedAndNeverATerminal) {
   JobSpec job = torchrun_job();
   job.output.tee = {{0, 3}, {1, 3}};
