@@ -1,9 +1,11 @@
 """The command line of a job on several nodes: what is refused and why, what --dry-run shows, the agent's first words."""
 
 import json
+import pathlib
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -259,3 +261,60 @@ def test_status_trusts_no_open_directory(call, runtime):
     done = call(["status", "--json"], env=runtime.env)
     assert "is open to others" in done.stderr
     assert "1b4e28ba" not in jobs_in(done)
+
+
+# --- what goes over the wire to an agent -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def description(muster, tmp_path):
+    """description(*args, **env) -> what an agent of such a job would read, caught by an ssh that is none."""
+    caught = tmp_path / "caught"
+    version = subprocess.run([muster, "--version"], capture_output=True, text=True).stdout.split()[1]
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f"#!/bin/sh\necho muster-agent {version} 1\nexec dd bs=64k of={caught} 2>/dev/null\n")
+    ssh.chmod(0o755)
+
+    def whole():
+        data = caught.read_bytes() if caught.exists() else b""
+        return len(data) >= 16 and len(data) == 16 + int.from_bytes(data[12:16], "little") and data
+
+    def catch(*args, **env):
+        command = [muster, "run", "--hosts", "n1", "--ssh", str(ssh), *args]
+        launcher = subprocess.Popen(command, env=clean_env(**env), cwd=tmp_path, stderr=subprocess.DEVNULL)
+        try:
+            return wait_until(whole, "no description came")
+        finally:
+            launcher.kill()
+            launcher.wait()
+
+    return catch
+
+
+def wait_until(so, otherwise):
+    deadline = time.monotonic() + TIMEOUT
+    while not (answer := so()):
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.01)
+    return answer
+
+
+def test_a_description_has_no_token_of_other_jobs(description):
+    data = description("true", MUSTER_TOKEN="secret-7", SHARED="yes", TMPDIR="/tmp", SSH_AUTH_SOCK="/x/y")
+    assert b"SHARED" in data
+    for absent in (b"secret-7", b"MUSTER_TOKEN", b"SSH_AUTH_SOCK", b"TMPDIR"):
+        assert absent not in data
+
+
+def test_an_agent_whose_launcher_died_before_it_joined_ends(muster, tmp_path, description):
+    data = description("--join-timeout", "600", "sleep", "600")
+    process = agent(muster, tmp_path)
+    process.stdin.write(data)
+    process.stdin.flush()
+    assert process.stdout.readline().startswith(b"muster-agent ")
+    # Warden and agent have parted: it has understood, and asks at an address where nobody answers any more.
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_until(lambda: children.read_text(), "no agent was started")
+    assert process.poll() is None
+    process.stdin.close()
+    assert process.wait(TIMEOUT) == 125
