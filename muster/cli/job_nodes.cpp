@@ -317,6 +317,15 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port) {
   return rendezvous::Token();
 }
 
+// How many nodes share this machine's cores: simulated ones do; spares among them have no workers.
+int Planner::nodes_here() const {
+  if (!assignment_ || !parsed_.given(Opt::kLocalNodes)) return 1;
+  const auto simulated = parse_int(text(Opt::kLocalNodes)).value_or(1);
+  auto wanted = parse_nodes(text(Opt::kNnodes));
+  const bool fewer = parsed_.given(Opt::kNnodes) && wanted && wanted->max < simulated;
+  return fewer ? wanted->max : static_cast<int>(simulated);
+}
+
 // --- Both -----------------------------------------------------------------------------------------------------------
 
 Result<std::optional<Duration>> Planner::conf_seconds(const std::string& key) const {

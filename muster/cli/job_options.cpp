@@ -191,7 +191,7 @@ void Planner::plan_environment() {
   // Each agent sets it for its own workers.
   const bool agents_do = fan_out() != nullptr;
   if (ours_ && !agents_do) {
-    const int threads = process::threads_per_worker(facts_.usable_cores(), job_.workers);
+    const int threads = process::threads_per_worker(facts_.usable_cores(), job_.workers * nodes_here());
     job_.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
   } else if (!ours_ && job_.workers > 1) {
     if (!agents_do) job_.environment.emplace_back("OMP_NUM_THREADS", "1");

@@ -46,6 +46,7 @@ class Planner {
   Result<rendezvous::Token> token(const std::string& run_id, int port);
   Result<void> plan_membership(rendezvous::MembershipOptions& options, bool is_static);
   Result<std::optional<Duration>> conf_seconds(const std::string& key) const;
+  int nodes_here() const;
   Result<std::string> common_id();
   void note_ignored(std::initializer_list<Opt> ids, std::string_view why);
   void finish_nodes();

@@ -292,6 +292,17 @@ TEST(MemberOptions, WorkersOfTheHostBeatThoseOfTheCommandLine) {
   EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"--nproc-per-node=2", "train.py"}, mine)->job.workers, 3);
 }
 
+TEST(MemberOptions, SimulatedNodesShareTheCores) {
+  Machine machine;  // of 16
+  auto threads = [&](std::vector<std::string> arguments) {
+    return variable(machine.plan_as_member(Verb::kRun, std::move(arguments), assignment())->job, "OMP_NUM_THREADS");
+  };
+  EXPECT_EQ(threads({"--local-nodes=2", "train.py"}), "8");
+  EXPECT_EQ(threads({"--local-nodes=2", "--nproc-per-node=4", "train.py"}), "2");
+  EXPECT_EQ(threads({"--local-nodes=100", "train.py"}), "1");
+  EXPECT_EQ(threads({"--local-nodes=4", "--nnodes=1:2", "train.py"}), "8") << "two of them are spares";
+}
+
 TEST(MemberOptions, ErrorsAreThoseOfThisMachine) {
   Machine machine;
   EXPECT_EQ(exit_code(machine.plan_as_member(Verb::kRun, {"missing.py"}, assignment()).error()), 127);
