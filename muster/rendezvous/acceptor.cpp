@@ -35,6 +35,7 @@ class Acceptor::Impl {
     MUSTER_CHECK(options_.kept_for_expected < options_.max_strangers);
     patience_ = options_.hello_time;
     channel_options_.token = options_.token;
+    channel_options_.max_message = options_.max_message;
     channel_options_.handshake_timeout = Duration::zero();  // our own clock sees to it, for all of them
   }
 

@@ -57,7 +57,6 @@ ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& pe
   if (side == Side::kClient) {
     out_ = handshake_->call();
     flush();
-    if (!options.first_message.empty()) send(options.first_message);
   }
 }
 

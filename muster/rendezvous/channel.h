@@ -50,7 +50,6 @@ class Channel {
     Token token;
     Purpose purpose = Purpose::kControl;
     Duration handshake_timeout = std::chrono::seconds(10);  // 0: none
-    std::string first_message;                              // of a client: goes with the proof, and saves a round trip
     size_t max_message = 1 << 20;                           // what comes; longer is a broken protocol
     size_t max_unsent = 256 << 20;                          // the peer does not read: closed with an error
   };

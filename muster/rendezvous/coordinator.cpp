@@ -118,6 +118,7 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   handlers.refused = [this](const net::Address& peer, const Error& why) { client_.refused(peer.host(), why.message); };
   AcceptorOptions acceptor;
   acceptor.token = options_.token;
+  acceptor.max_message = kLongestMessage;
   acceptor_ = std::make_unique<Acceptor>(loop_, log_, acceptor, std::move(handlers));
   tick();
 }
@@ -195,7 +196,6 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
   guests_.erase(guest);
   const NodeId node = node_joined(now, state_, join);
   hearts_.admit(node);
-  channel->detach();
   channel->resume_on(
       loop_, {.opened = {},
               .received = [this, node](std::string_view bytes) { received(node, bytes); },

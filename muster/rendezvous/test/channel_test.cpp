@@ -379,6 +379,35 @@ TEST(Channel, APausedOneHearsOfTheEndAfterTheLastMessage) {
   EXPECT_THAT(pair.server.messages, ElementsAre("last words"));
 }
 
+// The kernel tells of a reset whether one asks or not; the loop must still sleep.
+TEST(Channel, APausedOneSleepsAfterAReset) {
+  auto listener = net::listen_tcp({.port = 0, .loopback_only = true});
+  auto connected = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
+  auto accepted = net::accept_tcp(listener->fd.get(), nullptr);
+  ASSERT_TRUE(connected && accepted && *accepted);
+  net::EventLoop loop;
+  End client, server;
+  int socket = connected->get();
+  client.call(loop, std::move(*connected), {});
+  server.serve(loop, std::move(*accepted), {});
+  ASSERT_TRUE(test::run_until(loop, [&] { return client.opened == 1 && server.opened == 1; }));
+  server.channel->pause(true);
+  client.channel->send("last words");
+  linger reset{.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  client.channel.reset();
+  int turns = 0;
+  auto hook = loop.add_end_hook([&] { ++turns; });
+  loop.run_until(Deadline::in(milliseconds(50)));
+  loop.remove_end_hook(hook);
+  EXPECT_LT(turns, 10);
+  EXPECT_THAT(server.closed, IsEmpty());
+  server.channel->pause(false);
+  ASSERT_TRUE(test::run_until(loop, [&] { return !server.closed.empty(); }));
+  EXPECT_THAT(server.messages, ElementsAre("last words"));
+  EXPECT_THAT(server.why(), HasSubstr("closed by"));
+}
+
 // The peer said why before it closed; that must not be lost to our own failing write.
 TEST(Channel, WritingToAClosedPeerDoesNotHideWhatItSaid) {
   Pair pair;
@@ -461,6 +490,26 @@ TEST(Channel, NothingIsToldAfterItIsDestroyed) {
   EXPECT_EQ(pair.client.opened + pair.server.opened, 0);
   EXPECT_THAT(pair.client.closed, IsEmpty());
   EXPECT_THAT(pair.server.closed, IsEmpty());
+}
+
+// What one answers to the first message goes out with the word that the peer is in.
+TEST(Channel, NothingIsLeftBehindByNewHandlersInTheMiddleOfAMessage) {
+  Pair pair;
+  Channel::Handlers first;
+  first.received = [&](std::string_view message) {
+    EXPECT_EQ(message, "join");
+    pair.server.channel->resume_on(pair.loop, pair.server.handlers());
+    pair.server.channel->send("welcome");
+  };
+  auto [one, other] = test::socket_pair();
+  pair.client = {};
+  pair.server.channel = Channel::server(pair.loop, std::move(other), {}, {}, first);
+  pair.client.call(pair.loop, std::move(one), {});
+  for (const char* message : {"join", "second", "third"}) pair.client.channel->send(message);
+  ASSERT_TRUE(
+      test::run_until(pair.loop, [&] { return pair.server.messages.size() == 2 && pair.client.messages.size() == 1; }));
+  EXPECT_THAT(pair.server.messages, ElementsAre("second", "third"));
+  EXPECT_THAT(pair.client.messages, ElementsAre("welcome"));
 }
 
 TEST(Channel, WithoutAReceiverMessagesWait) {

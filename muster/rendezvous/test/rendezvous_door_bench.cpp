@@ -33,7 +33,6 @@ class Agents {
       : agents_(static_cast<size_t>(count)), at_once_(at_once), left_(count) {
     address_ = net::resolve("127.0.0.1", port)->front();
     options_.token = token;
-    options_.first_message = std::string(100, 'j');
   }
 
   bool run() {
@@ -65,6 +64,7 @@ class Agents {
     };
     handlers.closed = fail;
     agent.channel->resume_on(loop_, std::move(handlers));
+    agent.channel->send(std::string(100, 'j'));
   }
 
   [[noreturn]] static void fail(const Error& why) {
