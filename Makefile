@@ -21,7 +21,7 @@ build: build/release/build.ninja
 
 all: release  ## the program, the unit tests and the benchmarks
 
-demo:  ## install what is missing, build, train a small model, see a failure explained
+demo:  ## install what is missing, build, train on two simulated nodes, lose one, see a failure explained
 	@tools/setup build demo
 	@$(MAKE) --no-print-directory build
 	@tools/demo

@@ -3,6 +3,7 @@
     python ddp.py                                   # alone
     torchrun --nproc-per-node 2 ddp.py
     muster run --nproc-per-node 2 ddp.py
+    muster run --hosts n1,n2 ddp.py --checkpoint /shared/ddp.pt
 """
 
 import argparse
@@ -41,8 +42,24 @@ def average(values, total, distributed):
 def show_progress(epoch, step, steps):
     """A bar that the epoch's line then replaces; only where somebody watches."""
     if sys.stdout.isatty():
-        done = 24 * step // steps
-        print(f"\r{epoch:5}  [{'#' * done}{'.' * (24 - done)}]", end="" if step < steps else "\r", flush=True)
+        filled = 24 * step // steps
+        print(f"\r{epoch:5}  [{'#' * filled}{'.' * (24 - filled)}]", end="" if step < steps else "\r", flush=True)
+
+
+def save(path, epoch, model, optimizer):
+    """Whole or not at all: whoever reads it while it is written sees the one before."""
+    torch.save({"epoch": epoch, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, path + ".new")
+    os.replace(path + ".new", path)
+
+
+def load(path, model, optimizer):
+    """The number of epochs that are done; every worker reads the same file."""
+    if not path or not os.path.exists(path):
+        return 0
+    state = torch.load(path)
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    return state["epoch"]
 
 
 def main():
@@ -50,6 +67,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--points", type=int, default=8192)
     parser.add_argument("--batch", type=int, default=128, help="of each worker")
+    parser.add_argument("--checkpoint", metavar="FILE", help="written after every epoch; go on from there if it exists")
     parser.add_argument("--fail", type=int, metavar="EPOCH", help="raise in rank 1 there, to see what that looks like")
     options = parser.parse_args()
 
@@ -63,6 +81,7 @@ def main():
     if distributed:
         model = DistributedDataParallel(model)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    done = load(options.checkpoint, model, optimizer)
     data = spirals(options.points)
     sampler = DistributedSampler(data, world, rank, seed=1)
     loader = DataLoader(data, options.batch, sampler=sampler)
@@ -73,7 +92,7 @@ def main():
     if rank == 0:
         print(f"{world} worker{'s' * (world > 1)}, {len(data)} points, {len(loader)} steps an epoch, torch {torch.__version__}")
         print("epoch      loss  accuracy    points/s")
-    for epoch in range(1, options.epochs + 1):
+    for epoch in range(done + 1, options.epochs + 1):
         sampler.set_epoch(epoch)
         started, losses, correct = time.monotonic(), 0.0, 0
         for step, (inputs, targets) in enumerate(loader, 1):
@@ -92,6 +111,8 @@ def main():
         loss, accuracy = average([losses / seen, correct / seen], total, distributed)
         if rank == 0:
             print(f"{epoch:5}  {loss:8.6f}  {accuracy:8.1%}  {len(data) / (time.monotonic() - started):10.0f}")
+            if options.checkpoint:
+                save(options.checkpoint, epoch, model, optimizer)
 
     if distributed:
         dist.destroy_process_group()
