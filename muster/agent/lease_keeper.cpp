@@ -1,11 +1,12 @@
 #include "muster/agent/lease_keeper.h"
 
+#include <algorithm>
+
 namespace muster::agent {
 
 using rendezvous::Lease;
 
-LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, const WardenLink& link,
-                         Handlers handlers)
+LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, WardenLink& link, Handlers handlers)
     : loop_(loop),
       token_(token),
       link_(link),
@@ -36,10 +37,11 @@ void LeaseKeeper::connect() {
 }
 
 void LeaseKeeper::tick() {
-  timer_ = loop_.call_after(rendezvous::kBeatPeriod, [this] { tick(); });
   const TimePoint now = Clock::now();
   act_on(lease_.tick(now));
   if (known_ == Lease::State::kExpired) return;
+  // When the lease ends, on the dot: the coordinator allows kFenceMargin, and a beat's time would use it up.
+  timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, lease_.until()), [this] { tick(); });
   if (now - link_.last_pulse() > terms_.lease && known_ == Lease::State::kHolding)
     return expire(fmt::format("the agent has shown no sign of life for {:.1f} s",
                               std::chrono::duration<double>(now - link_.last_pulse()).count()));
@@ -61,7 +63,9 @@ void LeaseKeeper::received(std::string_view bytes) {
   auto message = rendezvous::decode(bytes);
   const auto* echo = message ? std::get_if<rendezvous::Echo>(&*message) : nullptr;
   if (echo == nullptr) return;
-  act_on(lease_.echoed(TimePoint(Duration(echo->sent)), echo->stands, Clock::now()));
+  const Lease::State state = lease_.echoed(TimePoint(Duration(echo->sent)), echo->stands, Clock::now());
+  if (state == Lease::State::kHolding) link_.extend_lease(lease_.until());
+  act_on(state);
 }
 
 void LeaseKeeper::act_on(Lease::State state) {

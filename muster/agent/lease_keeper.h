@@ -20,7 +20,7 @@ class LeaseKeeper {
     std::function<void()> continue_workers;               // the round stands
     std::function<void(const std::string& why)> expired;  // once: end everything of the job on this node
   };
-  LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, const WardenLink& link, Handlers handlers);
+  LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, WardenLink& link, Handlers handlers);
   ~LeaseKeeper();
 
  private:
@@ -33,7 +33,7 @@ class LeaseKeeper {
 
   net::EventLoop& loop_;
   rendezvous::Token token_;
-  const WardenLink& link_;
+  WardenLink& link_;
   WardenLink::Terms terms_;
   Handlers handlers_;
   rendezvous::Lease lease_;

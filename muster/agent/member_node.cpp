@@ -18,6 +18,7 @@ namespace {
 using namespace rendezvous;  // the messages
 
 constexpr int kSignalBase = 128;
+constexpr auto kAskAgain = std::chrono::milliseconds(50);  // whether the lease holds again
 
 class MemberNode final : public Director {
  public:
@@ -60,6 +61,7 @@ class MemberNode final : public Director {
   Welcome welcome_;
   bool welcomed_ = false;
   bool in_round_ = false;  // told to start; not yet told the coordinator how it ended
+  bool started_ = false;   // the round, here
   RoundPlan plan_;
   std::string own_address_;
   std::optional<EndJob> end_;
@@ -118,7 +120,10 @@ void MemberNode::told(const Message& message) {
 void MemberNode::on(const Welcome& welcome) {
   welcome_ = welcome;
   welcomed_ = true;
-  link_.set_terms({.node = welcome.node, .lease = welcome.lease, .coordinator = member_->coordinator()});
+  link_.set_terms({.node = welcome.node,
+                   .lease = welcome.lease,
+                   .coordinator = member_->coordinator(),
+                   .since = member_->join_sent()});
   pulse();
   if (auto named = node_.join_job(welcome.job); !named) return end_with(named.error());
   if (Uplink* uplink = node_.uplink()) uplink->connect(member_->coordinator(), membership_.token, welcome.node);
@@ -149,6 +154,7 @@ void MemberNode::on(const StartRound& start) {
            .job = welcome_.job};
   own_address_ = start.own_address;
   in_round_ = true;
+  started_ = false;
   // Where everybody meets by agreement, or nobody listens yet, there is nothing to find out.
   const bool given = membership_.store_on_coordinator_port || job_.store_host == StoreHost::kWorker;
   if (start.group_rank == 0 || given)
@@ -162,6 +168,14 @@ void MemberNode::on(const StartRound& start) {
 
 void MemberNode::start(const std::string& master_addr) {
   if (!in_round_ || end_ || error_) return;
+  // This node stood still, or was told late: the round may be another one by now. The warden asks.
+  if (Clock::now() >= link_.lease_until()) {
+    node_.loop().call_after(kAskAgain, [this, master_addr, round = plan_.round] {
+      if (plan_.round == round && !started_) this->start(master_addr);
+    });
+    return;
+  }
+  started_ = true;
   plan_.master_addr = master_addr;
   plan_.variables = interface_variables(own_address_);
   if (!node_.stop_signals().empty()) return cannot_start("a signal asked this node to end");
@@ -217,9 +231,10 @@ void MemberNode::round_ended(const std::optional<Error>& error) {
 
 void MemberNode::on(const StopRound& stop) {
   if (!in_round_ || stop.round != plan_.round) return;
-  if (reach_ && plan_.master_addr.empty()) {
+  if (!started_) {  // no error of its own
     reach_.reset();
-    return cannot_start("the round was stopped before it began here");
+    in_round_ = false;
+    return member_->tell(RoundEnded{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = {}});
   }
   node_.console().log().debug("round {} is stopped: {}", stop.round, stop.reason);
   node_.stop_round(stop.signal, stop.grace);

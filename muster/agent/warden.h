@@ -28,7 +28,7 @@ struct WardenOptions {
   std::function<void()> after_kill = nullptr;
   // For a member of a job of several nodes: the warden then holds the node's lease (lease_keeper.h), and when it has
   // expired ends everything, agent included.
-  const WardenLink* link = nullptr;
+  WardenLink* link = nullptr;
   rendezvous::Token token = {};
   std::function<void()> after_fork = nullptr;  // in the warden: to close what is the agent's alone
 };

@@ -14,6 +14,7 @@ namespace muster::agent {
 struct WardenLink::Page {
   std::atomic<bool> ready{false};
   std::atomic<int64_t> pulse{0};
+  std::atomic<int64_t> lease_until{0};
   Terms terms;  // written before `ready`, never after
 };
 
@@ -28,12 +29,21 @@ WardenLink::~WardenLink() { ::munmap(page_, sizeof(Page)); }
 void WardenLink::set_terms(const Terms& terms) {
   page_->terms = terms;
   pulse(Clock::now());
+  extend_lease(terms.since + terms.lease);
   page_->ready.store(true, std::memory_order_release);
   uint64_t one = 1;
   [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
 void WardenLink::pulse(TimePoint now) { page_->pulse.store(now.time_since_epoch().count(), std::memory_order_relaxed); }
+
+TimePoint WardenLink::lease_until() const {
+  return TimePoint(Duration(page_->lease_until.load(std::memory_order_relaxed)));
+}
+
+void WardenLink::extend_lease(TimePoint until) {
+  page_->lease_until.store(until.time_since_epoch().count(), std::memory_order_relaxed);
+}
 
 std::optional<WardenLink::Terms> WardenLink::terms() const {
   if (!page_->ready.load(std::memory_order_acquire)) return std::nullopt;

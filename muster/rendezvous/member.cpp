@@ -27,6 +27,7 @@ class Member::Impl {
     if (channel_) channel_->send(encode(message));
   }
   const Channel* channel() const { return channel_.get(); }
+  TimePoint join_sent() const { return join_sent_; }
 
  private:
   void connected(Result<std::unique_ptr<Channel>> channel) {
@@ -37,6 +38,7 @@ class Member::Impl {
                                 .received = [this](std::string_view bytes) { received(bytes); },
                                 .closed = [this](const Error& why) { closed(why); },
                                 .drained = {}});
+    join_sent_ = Clock::now();
     tell(join_);
   }
 
@@ -72,6 +74,7 @@ class Member::Impl {
   std::unique_ptr<Connector> connector_;
   std::unique_ptr<Channel> channel_;
   net::EventLoop::TimerId waiting_ = 0;
+  TimePoint join_sent_;
   bool welcomed_ = false;
   bool ended_ = false;  // whatever comes now is no news
 };
@@ -86,6 +89,7 @@ void Member::tell(const Message& message) { impl_->tell(message); }
 std::string Member::local_address() const {
   return impl_->channel() == nullptr ? "" : impl_->channel()->local().host();
 }
+TimePoint Member::join_sent() const { return impl_->join_sent(); }
 const net::Address& Member::coordinator() const { return impl_->channel()->peer(); }
 
 }  // namespace muster::rendezvous

@@ -1,0 +1,19 @@
+"""A worker that fails while other nodes have not started theirs yet."""
+
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.multiprocess
+
+# Rank 0's node does not look for the store and is ahead of the others, which are told to stop while they look.
+PROGRAM = 'test "$RANK" != 0 || test "$TORCHELASTIC_RESTART_COUNT" = 3 || exit 3'
+
+
+def test_nodes_that_had_not_started_are_no_reason_to_give_up(muster):
+    for _ in range(4):
+        command = [muster, "run", "--local-nodes", "3", "--nproc-per-node", "2", "--max-restarts", "3"]
+        job = subprocess.run(
+            [*command, "--crash-loop", "0", "--no-python", "sh", "-c", PROGRAM],
+            capture_output=True, text=True, timeout=60, check=False)
+        assert job.returncode == 0, job.stderr
