@@ -20,6 +20,7 @@ constexpr int kTorchrunFailed = 1;
 // Sooner than this nobody wonders what we wait for.
 constexpr auto kSilence = std::chrono::seconds(1);
 constexpr size_t kNamedHosts = 4;
+constexpr size_t kKeptRefusals = 16;
 
 // The same way of failing has the same text, whichever pid, address or time it speaks of.
 std::string fingerprint_of(const agent::WorkerOutcome& root) {
@@ -91,9 +92,13 @@ void Head::gone(const Node& node, const std::string& why) {
 }
 
 void Head::refused(const std::string& who, const std::string& why) {
-  std::string refusal = fmt::format("{}: {}", who, why);
-  console_.log().warn("refused {}", refusal);
-  if (refusals_.size() < 16) refusals_.push_back(std::move(refusal));
+  console_.log().warn("refused {}: {}", who, why);
+  if (refusals_.size() < kKeptRefusals) refusals_[who] = why;
+}
+
+std::string Head::refusal_of(const std::string& host) const {
+  auto found = refusals_.find(host);
+  return found == refusals_.end() ? std::string() : found->second;
 }
 
 void Head::changed(const State& state, const Decision& decision) {
@@ -126,7 +131,7 @@ void Head::round_started(const State& state) {
 }
 
 rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOutcomes>& nodes) {
-  round_ = round;
+  round_ = judged_round_ = round;
   outcomes_.clear();
   start_error_.clear();
   for (const rendezvous::NodeOutcomes& node : nodes) {
@@ -162,6 +167,11 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
 
 std::string Head::ended(const Decision& decision) {
   ending_ = decision;
+  if (judged_round_ != round_) {  // a later round has ended without anybody's fault
+    outcomes_.clear();
+    verdict_ = {};
+    start_error_.clear();
+  }
   hide_waiting();
   if (on_ended) on_ended();
   if (decision.ending == "succeeded") return {};
@@ -196,7 +206,7 @@ agent::Report Head::make_report() const {
       const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";
       report.lost_nodes.push_back(fmt::format("{}: {}", host, note.empty() ? "never heard of" : note));
     }
-    for (const std::string& refusal : refusals_) report.lost_nodes.push_back(fmt::format("refused {}", refusal));
+    for (const auto& [who, why] : refusals_) report.lost_nodes.push_back(fmt::format("refused {}: {}", who, why));
   }
   return report;
 }

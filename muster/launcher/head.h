@@ -31,6 +31,8 @@ class Head : public rendezvous::CoordinatorClient {
   void publish();
   void write_report();  // --report
   TimePoint last_output() const { return last_output_; }
+  // Why a host that wanted to join may not; empty: it was not refused.
+  std::string refusal_of(const std::string& host) const;
   const std::string& last_reason() const { return reason_; }
 
   void joined(const rendezvous::Node& node) override;
@@ -54,8 +56,8 @@ class Head : public rendezvous::CoordinatorClient {
   agent::Console& console_;
   const agent::JobSpec& job_;
   const rendezvous::MembershipOptions& membership_;
-  std::map<int, std::string> notes_;  // by position
-  std::vector<std::string> refusals_;
+  std::map<int, std::string> notes_;             // by position
+  std::map<std::string, std::string> refusals_;  // by name or address
   std::string reason_;
   std::string said_waiting_;
   bool live_line_ = false;
@@ -63,7 +65,8 @@ class Head : public rendezvous::CoordinatorClient {
   std::vector<std::string> lost_;  // of the last round
   std::optional<int> signal_;
 
-  std::vector<agent::WorkerOutcome> outcomes_;  // of the last round that failed
+  int judged_round_ = -1;
+  std::vector<agent::WorkerOutcome> outcomes_;  // of that round
   agent::Verdict verdict_;
   std::string start_error_;
   std::optional<rendezvous::Decision> ending_;

@@ -63,6 +63,7 @@ class StatusServer::Impl {
     if (!listener_) return;
     loop_.unwatch(listener_.get());
     ::unlink(path_.c_str());
+    ::rmdir(path_.substr(0, path_.rfind('/')).c_str());  // refused while another job has its socket there
   }
 
   Result<void> listen() {

@@ -374,6 +374,13 @@ class Life:
     first: float
     last: float
     longest_pause: float
+    after_pause: float  # from the first beat behind it to the last
+
+    def end(self, slack):
+        """When it last ran. A node that stood still may wake up with workers of a round that is over; they are given
+        `slack` to be ended."""
+        woke_up = self.longest_pause > 1 and self.after_pause <= slack
+        return self.last - self.after_pause - self.longest_pause if woke_up else self.last
 
 
 class Beats:
@@ -395,9 +402,10 @@ class Beats:
             lines = [line.split() for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
             if lines:
                 times = [float(line[-1]) for line in lines]
-                pauses = [b - a for a, b in zip(times, times[1:])]
+                pause, woke = max(((b - a, b) for a, b in zip(times, times[1:])), default=(0.0, times[-1]))
                 *numbers, host, pid, _ = lines[0]
-                found.append(Life(*map(int, numbers), host, int(pid), times[0], times[-1], max(pauses, default=0)))
+                times = (times[0], times[-1], pause, times[-1] - woke)
+                found.append(Life(*map(int, numbers), host, int(pid), *times))
         return sorted(found, key=lambda life: (life.round, life.rank, life.first))
 
     def round(self, number):
@@ -440,5 +448,5 @@ class Beats:
         assert max(ranks.values(), default=1) == 1, f"a rank ran twice in a round: {ranks}"
         for earlier in lives:
             for later in lives:
-                overlap = earlier.last - later.first
+                overlap = earlier.end(slack) - later.first
                 assert later.round <= earlier.round or overlap <= slack, f"two rounds at once: {earlier} {later}"
