@@ -22,8 +22,10 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
 }
 
 std::string report_text(const JobSpec& job, const Report& report, bool colour) {
-  if (job.flavor == Flavor::kMuster) return render(report, colour);
-  return report.kind == "worker-failed" ? render_torchrun(report) : std::string();
+  // torchrun has no words for what no worker has done.
+  const bool by_nodes = report.kind == "join-timeout" || report.kind == "node-lost";
+  if (job.flavor == Flavor::kMuster || by_nodes) return render(report, colour);
+  return report.kind == "worker-failed" || report.kind == "crash-loop" ? render_torchrun(report) : std::string();
 }
 
 void write_report_file(const JobSpec& job, Console& console, const Report& report) {
