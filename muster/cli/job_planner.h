@@ -30,13 +30,23 @@ class Planner {
   void plan_environment();
   Result<void> check_descriptors();
 
-  // job_nodes.cpp: which nodes there are, and who starts them.
+  // job_nodes.cpp: which nodes there are.
   Result<void> plan_nodes();
   Result<void> read_conf();
   Result<void> plan_ports();
   Result<void> plan_member();
+  Result<void> plan_membership(rendezvous::MembershipOptions& options, bool is_static);
+  Result<std::optional<Duration>> conf_seconds(const std::string& key) const;
+  Result<std::string> common_id();
+  int nodes_here() const;
+  void note_ignored(std::initializer_list<Opt> ids, std::string_view why);
+  void finish_nodes();
+
+  // job_fan_out.cpp: those that are started from here.
   Result<void> plan_fan_out();
   Result<std::vector<cluster::Host>> named_hosts();
+
+  // job_symmetric.cpp: those that each run their own muster.
   Result<void> plan_own_node();
   Result<void> plan_alone(const NodeRange& nodes);
   Result<void> plan_symmetric(const NodeRange& nodes, bool is_static);
@@ -44,12 +54,6 @@ class Planner {
   Result<int> node_rank(int nodes, const Endpoint& endpoint);
   Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);
   Result<rendezvous::Token> token(const std::string& run_id, int port);
-  Result<void> plan_membership(rendezvous::MembershipOptions& options, bool is_static);
-  Result<std::optional<Duration>> conf_seconds(const std::string& key) const;
-  int nodes_here() const;
-  Result<std::string> common_id();
-  void note_ignored(std::initializer_list<Opt> ids, std::string_view why);
-  void finish_nodes();
 
   // job_rendezvous.cpp: where the workers meet.
   Result<void> plan_rendezvous();

@@ -1,0 +1,89 @@
+#include "muster/base/version.h"
+#include "muster/cli/job_planner.h"
+#include "muster/cli/node_environment.h"
+#include "muster/cli/verbs.h"
+
+// Nodes that are started from here.
+namespace muster::cli {
+namespace {
+
+constexpr int64_t kMostSimulated = 4096;  // nodes on one machine
+
+}  // namespace
+
+Result<std::vector<cluster::Host>> Planner::named_hosts() {
+  if (parsed_.given(Opt::kHosts)) {
+    auto hosts = cluster::parse_hosts(text(Opt::kHosts));
+    if (!hosts) return about(Opt::kHosts, hosts.error());
+    return hosts;
+  }
+  if (parsed_.given(Opt::kHostfile)) {
+    const std::string& file = text(Opt::kHostfile);
+    auto content = facts_.read_file(file);
+    if (!content) return about(Opt::kHostfile, {ErrorKind::kUsage, content.error().message, "give a file that exists"});
+    auto hosts = cluster::parse_hostfile(*content);
+    if (!hosts) return about(Opt::kHostfile, hosts.error());
+    if (hosts->empty())
+      return about(Opt::kHostfile, {ErrorKind::kUsage, fmt::format("'{}' names no host", file), "write one a line"});
+    return hosts;
+  }
+  MUSTER_TRY(int64_t count, integer(Opt::kLocalNodes, 1, kMostSimulated));
+  std::vector<cluster::Host> hosts;
+  for (int64_t i = 0; i < count; ++i) hosts.push_back({fmt::format("node{}", i), std::nullopt});
+  return hosts;
+}
+
+Result<void> Planner::plan_fan_out() {
+  launcher::FanOut spec;
+  spec.local = parsed_.given(Opt::kLocalNodes);
+  MUSTER_TRY(spec.hosts, named_hosts());
+  const int hosts = static_cast<int>(spec.hosts.size());
+  if (standalone())
+    return Error{ErrorKind::kUsage, "--standalone is a job of this node alone, and other nodes are named",
+                 "leave one of them out"};
+  NodeRange nodes{hosts, hosts};
+  if (parsed_.given(Opt::kNnodes)) {
+    auto wanted = parse_nodes(text(Opt::kNnodes));
+    if (!wanted) return about(Opt::kNnodes, wanted.error());
+    nodes = *wanted;
+    if (nodes.max > hosts)
+      return about(Opt::kNnodes, {ErrorKind::kUsage,
+                                  fmt::format("{} nodes were asked for, and {} {} named", nodes.max, hosts,
+                                              hosts == 1 ? "host is" : "hosts are"),
+                                  "leave it out to use them all"});
+  }
+  note_ignored({Opt::kNodeRank, Opt::kMasterAddr, Opt::kRdzvEndpoint, Opt::kLocalAddr},
+               "the nodes are started from here and told where to meet");
+  if (parsed_.given(Opt::kTokenFile) || parsed_.flag(Opt::kInsecure))
+    note(LogLevel::kInfo,
+         "--token-file and --insecure have no effect: every job that is started from here has a fresh token");
+  if (parsed_.has(Opt::kMasterPort)) {
+    MUSTER_TRY(int64_t port, integer(Opt::kMasterPort, 0, UINT16_MAX));
+    job_.master_port = static_cast<uint16_t>(port);
+  }
+  MUSTER_TRY(job_.run_id, common_id());
+
+  spec.membership.min_nodes = nodes.min;
+  spec.membership.max_nodes = nodes.max;
+  spec.membership.expected = hosts;
+  for (const cluster::Host& host : spec.hosts) spec.membership.expected_hosts.push_back(host.name);
+  MUSTER_TRY_VOID(plan_membership(spec.membership, false));
+  spec.ssh.ssh = text(Opt::kSsh);
+  spec.ssh.options = parsed_.list(Opt::kSshOption);
+  const std::string& push = text(Opt::kPushBinary);
+  using Push = cluster::ssh::Options::Push;
+  spec.ssh.push = push == "always" ? Push::kAlways : push == "never" ? Push::kNever : Push::kAuto;
+  spec.ports = ports_;
+  spec.interface = text(Opt::kInterface);
+  spec.description.muster_version = version();
+  spec.description.verb = info(verb_).name;
+  spec.description.environment =
+      spec.local ? without_token(facts_.environment) : environment_to_send(facts_.environment);
+  plan_.mode_why = parsed_.given(Opt::kHosts)      ? fmt::format("--hosts names {}", hosts)
+                   : parsed_.given(Opt::kHostfile) ? fmt::format("--hostfile names {}", hosts)
+                                                   : fmt::format("--local-nodes {}", hosts);
+  plan_.nodes = std::move(spec);
+  return {};
+}
+
+}  // namespace muster::cli
