@@ -33,8 +33,8 @@ Error peer_error(std::string message, std::string hint = {}) {
 
 }  // namespace
 
-ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options, Handlers handlers,
-                         Side side, Other other)
+ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& peer, const Options& options,
+                         Handlers handlers, Side side, Other other)
     : loop_(&loop),
       socket_(std::move(socket)),
       peer_(peer),
@@ -465,15 +465,15 @@ std::string ChannelImpl::name() const { return peer_.length == 0 ? "the peer" : 
 
 // --- Channel ------------------------------------------------------------------------------------------------------
 
-std::unique_ptr<Channel> Channel::client(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options,
-                                         Handlers handlers) {
-  return std::make_unique<ChannelImpl>(loop, std::move(socket), peer, std::move(options), std::move(handlers),
+std::unique_ptr<Channel> Channel::client(net::EventLoop& loop, Fd socket, const net::Address& peer,
+                                         const Options& options, Handlers handlers) {
+  return std::make_unique<ChannelImpl>(loop, std::move(socket), peer, options, std::move(handlers),
                                        ChannelImpl::Side::kClient);
 }
 
-std::unique_ptr<Channel> Channel::server(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options,
-                                         Handlers handlers, std::string_view first_bytes) {
-  auto channel = std::make_unique<ChannelImpl>(loop, std::move(socket), peer, std::move(options), std::move(handlers),
+std::unique_ptr<Channel> Channel::server(net::EventLoop& loop, Fd socket, const net::Address& peer,
+                                         const Options& options, Handlers handlers, std::string_view first_bytes) {
+  auto channel = std::make_unique<ChannelImpl>(loop, std::move(socket), peer, options, std::move(handlers),
                                                ChannelImpl::Side::kServer);
   channel->already_read(first_bytes);
   return channel;

@@ -63,11 +63,11 @@ class Channel {
   };
 
   // The side that connected; `socket` is connected and non-blocking.
-  static std::unique_ptr<Channel> client(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options,
-                                         Handlers handlers);
+  static std::unique_ptr<Channel> client(net::EventLoop& loop, Fd socket, const net::Address& peer,
+                                         const Options& options, Handlers handlers);
   // The side that accepted; the purpose comes with the hello. `first_bytes`: what somebody has read already.
-  static std::unique_ptr<Channel> server(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options,
-                                         Handlers handlers, std::string_view first_bytes = {});
+  static std::unique_ptr<Channel> server(net::EventLoop& loop, Fd socket, const net::Address& peer,
+                                         const Options& options, Handlers handlers, std::string_view first_bytes = {});
   virtual ~Channel() = default;  // closes; what is unsent is lost
 
   // Goes out at once where it can; before `opened`, or in it, with the handshake. Calls no handler: a failure is told later.

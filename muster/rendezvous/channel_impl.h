@@ -21,8 +21,8 @@ class ChannelImpl final : public Channel {
 
   enum class Side { kClient, kServer };
   // With `other`, on the server's side, a first byte that is not kFirstByte ends the channel without closed().
-  ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& peer, Options options, Handlers handlers, Side side,
-              Other other = {});
+  ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& peer, const Options& options, Handlers handlers,
+              Side side, Other other = {});
   ~ChannelImpl() override;
   ChannelImpl(const ChannelImpl&) = delete;
   ChannelImpl& operator=(const ChannelImpl&) = delete;

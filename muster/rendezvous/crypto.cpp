@@ -7,8 +7,8 @@
 namespace muster::rendezvous {
 
 void init_crypto() {
-  static const bool kReady = sodium_init() >= 0;
-  MUSTER_CHECK(kReady);
+  static const bool ready = sodium_init() >= 0;
+  MUSTER_CHECK(ready);
 }
 
 }  // namespace muster::rendezvous

@@ -47,11 +47,11 @@ struct End {
     handlers.drained = [this] { ++drained; };
     return handlers;
   }
-  void serve(net::EventLoop& loop, Fd socket, Channel::Options options, std::string_view first_bytes = {}) {
-    channel = Channel::server(loop, std::move(socket), {}, std::move(options), handlers(), first_bytes);
+  void serve(net::EventLoop& loop, Fd socket, const Channel::Options& options, std::string_view first_bytes = {}) {
+    channel = Channel::server(loop, std::move(socket), {}, options, handlers(), first_bytes);
   }
-  void call(net::EventLoop& loop, Fd socket, Channel::Options options) {
-    channel = Channel::client(loop, std::move(socket), {}, std::move(options), handlers());
+  void call(net::EventLoop& loop, Fd socket, const Channel::Options& options) {
+    channel = Channel::client(loop, std::move(socket), {}, options, handlers());
   }
   std::string why() const { return closed.empty() ? "" : closed.front().text(); }
 };
