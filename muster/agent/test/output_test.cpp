@@ -151,6 +151,7 @@ TEST_F(OutputTest, TorchrunTee) {
 
 TEST_F(OutputTest, ALineLeftUnfinishedByOneRoundIsNotContinuedByTheNext) {
   job_.flavor = Flavor::kTorchrun;
+  job_.output.label = LabelKind::kNone;
   job_.workers = 1;
   start();
   write_text(out(0), "part");
