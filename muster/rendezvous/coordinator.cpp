@@ -13,7 +13,11 @@ namespace {
 
 // From the end of the handshake to the first message that says who it is.
 constexpr auto kIntroduction = std::chrono::seconds(5);
-constexpr size_t kLongestMessage = 16 << 20;
+// A decision is a walk over the nodes. With so many of them, and messages that come one by one, it waits a little for
+// more of them, so that deciding takes a small part of the time however many they are.
+constexpr size_t kManyNodes = 512;
+constexpr auto kDecisionPause = std::chrono::milliseconds(1);
+constexpr auto kDecisionPausePerNode = std::chrono::nanoseconds(300);
 
 std::string random_id() {
   unsigned char bytes[8];
@@ -47,6 +51,7 @@ class Coordinator::Impl {
   void pass_signal(int signal);
   void take_output();
   void deserted_soon();
+  size_t connected() const { return connected_; }
 
   net::EventLoop& loop_;
   Log& log_;
@@ -92,15 +97,20 @@ class Coordinator::Impl {
   void stop_round(TimePoint now, const Decision& decision);
   void judge_round();
   void end_job(const Decision& decision);
-  void tell(NodeId node, const Message& message);
-  RouteMap routes() const;
+  void tell(NodeId node, const std::string& encoded);
 
   HeartbeatServer hearts_;
+  Routes routes_;
+  size_t connected_ = 0;  // peers with a channel
+  size_t started_ = 0;    // members that have told the pids of this round
   std::list<Guest> guests_;
   TimePoint last_tick_ = Clock::now();
   net::EventLoop::TimerId tick_timer_ = 0;
   net::EventLoop::TimerId wake_timer_ = 0;
+  net::EventLoop::TimerId soon_timer_ = 0;
   bool deciding_ = false;  // deferred
+  TimePoint decided_;
+  bool looking_round_ = false;  // for anybody who is still there; deferred
   std::string told_reason_;
   std::string text_;  // for agents, once the job is over
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -127,6 +137,7 @@ Coordinator::Impl::~Impl() {
   *alive_ = false;
   loop_.cancel(tick_timer_);
   loop_.cancel(wake_timer_);
+  loop_.cancel(soon_timer_);
   for (Guest& guest : guests_) loop_.cancel(guest.patience);
 }
 
@@ -203,6 +214,8 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
               .drained = {}});
   Peer& peer = peers_[node];
   peer.channel = std::move(channel);
+  ++connected_;
+  routes_.add(node, peer.channel->peer(), peer.channel->local(), join.addresses);
   peer.channel->send(encode(Welcome{
       .node = node, .job = options_.job, .lease = options_.membership.lease, .address = peer.channel->peer().host()}));
   client_.joined(state_.nodes.at(node));
@@ -215,7 +228,7 @@ void Coordinator::Impl::received(NodeId node, std::string_view bytes) {
   auto message = decode(bytes);
   if (!message) return lose(node, false, message.error().message);
   std::visit([&](const auto& each) { on(node, each); }, *message);
-  decide_soon();
+  if (!std::holds_alternative<RoundStarted>(*message)) decide_soon();
 }
 
 void Coordinator::Impl::on(NodeId node, const StoreOpened& opened) {
@@ -229,12 +242,10 @@ void Coordinator::Impl::on(NodeId node, const StoreOpened& opened) {
 
 void Coordinator::Impl::on(NodeId node, const RoundStarted& started) {
   if (started.round != state_.round) return;
-  peers_[node].pids = started.pids;
-  const bool all = std::all_of(state_.members.begin(), state_.members.end(), [&](NodeId member) {
-    auto peer = peers_.find(member);
-    return peer != peers_.end() && !peer->second.pids.empty();
-  });
-  if (all) client_.round_started(state_);
+  std::vector<int>& pids = peers_[node].pids;
+  const bool news = pids.empty() && !started.pids.empty() && state_.nodes.at(node).last_round == state_.round;
+  pids = started.pids;
+  if (news && ++started_ == state_.members.size()) client_.round_started(state_);
 }
 
 void Coordinator::Impl::on(NodeId node, const WorkerFailed& failed) {
@@ -262,9 +273,10 @@ void Coordinator::Impl::lose(NodeId node, bool silent, const std::string& why) {
   hearts_.forget(node);
   node_gone(Clock::now(), state_, options_.membership, node, silent, why);
   if (auto peer = peers_.find(node); peer != peers_.end()) {
-    peer->second.channel.reset();
+    if (std::exchange(peer->second.channel, nullptr)) --connected_;
     if (!peer->second.ended) peers_.erase(peer);  // else what it told of the round is still needed
   }
+  routes_.remove(node);
   if (!over_) client_.gone(known, why);
   decide_soon();
   deserted_soon();
@@ -274,6 +286,7 @@ void Coordinator::Impl::lose(NodeId node, bool silent, const std::string& why) {
 
 void Coordinator::Impl::tick() {
   tick_timer_ = loop_.call_after(kBeatPeriod, [this] { tick(); });
+  listen_to_hearts(Clock::now());
   decide_soon();
 }
 
@@ -291,20 +304,31 @@ void Coordinator::Impl::listen_to_hearts(TimePoint now) {
 
 void Coordinator::Impl::decide_soon() {
   if (std::exchange(deciding_, true)) return;
+  const size_t nodes = state_.nodes.size();
+  const TimePoint from = decided_ + std::max<Duration>(kDecisionPause, nodes * kDecisionPausePerNode);
+  if (nodes >= kManyNodes && loop_.now() < from) {
+    soon_timer_ = loop_.call_at(from, [this] { decide_now(); });
+    return;
+  }
   loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired() || !*alive.lock()) return;
-    deciding_ = false;
     decide_now();
   });
 }
 
 void Coordinator::Impl::decide_now() {
-  if (over_) return;
-  const TimePoint now = Clock::now();
-  listen_to_hearts(now);
+  deciding_ = false;
   loop_.cancel(wake_timer_);
-  while (true) {
+  loop_.cancel(soon_timer_);
+  if (over_) return;
+  const TimePoint now = decided_ = Clock::now();
+  for (bool listened = false;;) {
     const Decision decision = decide(now, state_, options_.membership);
+    // What was heard since the last tick may contradict; it is not looked up for every other decision.
+    if (decision.kind == Decision::Kind::kDropNode && !std::exchange(listened, true)) {
+      listen_to_hearts(now);
+      continue;
+    }
     if (decision.reason != told_reason_) {
       told_reason_ = decision.reason;
       client_.changed(state_, decision);
@@ -343,19 +367,9 @@ bool Coordinator::Impl::carry_out(TimePoint now, const Decision& decision) {
 
 // --- Rounds ---------------------------------------------------------------------------------------------------------
 
-void Coordinator::Impl::tell(NodeId node, const Message& message) {
+void Coordinator::Impl::tell(NodeId node, const std::string& encoded) {
   auto peer = peers_.find(node);
-  if (peer != peers_.end() && peer->second.channel) peer->second.channel->send(encode(message));
-}
-
-RouteMap Coordinator::Impl::routes() const {
-  RouteMap routes;
-  for (const auto& [id, peer] : peers_) {
-    auto node = state_.nodes.find(id);
-    if (node == state_.nodes.end() || !peer.channel) continue;
-    routes[id] = {.seen = peer.channel->peer(), .reached = peer.channel->local(), .own = node->second.join.addresses};
-  }
-  return routes;
+  if (peer != peers_.end() && peer->second.channel) peer->second.channel->send(encoded);
 }
 
 void Coordinator::Impl::open_round(const Decision& decision) {
@@ -365,32 +379,30 @@ void Coordinator::Impl::open_round(const Decision& decision) {
     peer.pids.clear();
     peer.ended.reset();
   }
-  tell(state_.members.front(), OpenStore{.round = state_.round, .members = member_addresses(routes())});
+  started_ = 0;
+  tell(state_.members.front(), encode(OpenStore{.round = state_.round, .members = routes_.all()}));
 }
 
 void Coordinator::Impl::start_round(uint16_t port) {
   std::vector<StartRound> starts = place(state_, state_.members, state_.round, state_.restarts);
-  const RouteMap map = routes();
   const NodeId first = state_.members.front();
   for (size_t i = 0; i < state_.members.size(); ++i) {
     const NodeId node = state_.members[i];
     starts[i].master_port = port;
-    starts[i].own_address = own_address(map, node);
+    starts[i].own_address = routes_.own_address(node);
     starts[i].master_addresses =
-        options_.master_addr.empty() ? addresses_towards(map, node, first) : std::vector{options_.master_addr};
-    tell(node, starts[i]);
+        options_.master_addr.empty() ? routes_.towards(node, first) : std::vector{options_.master_addr};
+    tell(node, encode(starts[i]));
   }
   round_running(state_);
 }
 
 void Coordinator::Impl::stop_round(TimePoint now, const Decision& decision) {
+  const std::string message = encode(StopRound{
+      .round = state_.round, .signal = decision.signal, .grace = options_.stop_grace, .reason = decision.reason});
   for (NodeId member : state_.members) {
     auto node = state_.nodes.find(member);
-    if (node != state_.nodes.end() && node->second.part == Part::kRuns)
-      tell(member, StopRound{.round = state_.round,
-                             .signal = decision.signal,
-                             .grace = options_.stop_grace,
-                             .reason = decision.reason});
+    if (node != state_.nodes.end() && node->second.part == Part::kRuns) tell(member, message);
   }
   round_stopping(now, state_, decision.reason, decision.counts_as_restart);
 }
@@ -403,7 +415,7 @@ void Coordinator::Impl::judge_round() {
     auto node = state_.nodes.find(member);
     outcomes.push_back({.host = node == state_.nodes.end() ? "" : node->second.join.host,
                         .node = member,
-                        .bytes = peer->second.ended->outcomes,
+                        .bytes = std::move(peer->second.ended->outcomes),
                         .clock_offset = hearts_.clock_offset(member),
                         .start_error = peer->second.ended->start_error});
   }
@@ -416,11 +428,8 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   loop_.cancel(tick_timer_);
   loop_.cancel(wake_timer_);
   text_ = client_.ended(decision);
-  for (auto& [id, peer] : peers_) {
-    const bool member = std::find(state_.members.begin(), state_.members.end(), id) != state_.members.end();
-    const bool spare = !member && decision.ending == "succeeded";
-    tell(id, EndJob{.exit_code = spare ? 0 : decision.exit_code, .text = text_});
-  }
+  const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text_});
+  for (auto& [id, peer] : peers_) tell(id, message);
   deserted_soon();
 }
 
@@ -430,21 +439,22 @@ void Coordinator::Impl::stop(int signal) {
 }
 
 void Coordinator::Impl::kill() {
-  for (NodeId member : state_.members)
-    tell(member, StopRound{.round = state_.round, .signal = SIGKILL, .grace = Duration(0), .reason = "killed"});
+  const std::string message =
+      encode(StopRound{.round = state_.round, .signal = SIGKILL, .grace = Duration(0), .reason = "killed"});
+  for (NodeId member : state_.members) tell(member, message);
 }
 
 void Coordinator::Impl::pass_signal(int signal) {
-  for (auto& [id, peer] : peers_) tell(id, PassSignal{signal});
+  const std::string message = encode(PassSignal{signal});
+  for (auto& [id, peer] : peers_) tell(id, message);
 }
 
 void Coordinator::Impl::deserted_soon() {
-  if (!over_ || !on_deserted_) return;
+  if (!over_ || !on_deserted_ || std::exchange(looking_round_, true)) return;
   loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired() || !*alive.lock()) return;
-    const bool anyone =
-        std::any_of(peers_.begin(), peers_.end(), [](const auto& peer) { return peer.second.channel != nullptr; });
-    if (!anyone && guests_.empty() && on_deserted_) on_deserted_();
+    looking_round_ = false;
+    if (connected_ == 0 && guests_.empty() && on_deserted_) on_deserted_();
   });
 }
 
@@ -478,10 +488,7 @@ std::string Coordinator::address(NodeId node) const {
   auto peer = impl_->peers_.find(node);
   return peer == impl_->peers_.end() || !peer->second.channel ? "" : peer->second.channel->peer().host();
 }
-size_t Coordinator::connected() const {
-  return static_cast<size_t>(std::count_if(impl_->peers_.begin(), impl_->peers_.end(),
-                                           [](const auto& peer) { return peer.second.channel != nullptr; }));
-}
+size_t Coordinator::connected() const { return impl_->connected(); }
 void Coordinator::on_deserted(std::function<void()> callback) {
   impl_->on_deserted_ = std::move(callback);
   impl_->deserted_soon();

@@ -76,11 +76,13 @@ class HeartbeatServer::Impl {
   // --- the coordinator's thread
 
   void adopt(std::unique_ptr<Channel> channel) {
+    bool first = false;
     {
       std::lock_guard lock(mutex_);
+      first = adopted_.empty();
       adopted_.push_back(std::move(channel));
     }
-    wake();
+    if (first) wake();
   }
 
   void set_stands(NodeId id, bool stands) {

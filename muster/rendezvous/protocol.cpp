@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kAny = std::numeric_limits<int>::max();
 constexpr int kMostWorkers = 65536;
-constexpr size_t kMostElements = 65536;
 constexpr int kLastSignal = 64;
 constexpr int kLastPort = 65535;
 // Times and durations stay far enough from the ends of their type for sums and differences of them.

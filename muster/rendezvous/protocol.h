@@ -15,6 +15,9 @@ namespace muster::rendezvous {
 // One life of one agent in one job; never used again, so what an earlier life says or does cannot be mistaken.
 using NodeId = uint32_t;
 
+// Of one list in a message: pids, addresses.
+inline constexpr size_t kMostElements = 65536;
+
 // --- agent → coordinator ------------------------------------------------------------------------------------------
 
 struct Join {

@@ -1,53 +1,57 @@
 #include "muster/rendezvous/route.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 namespace muster::rendezvous {
-namespace {
 
-bool on_this_machine(const Route& route) {
-  return route.seen.is_loopback() || route.seen.host() == route.reached.host();
+void Routes::add(NodeId node, const net::Address& seen, const net::Address& reached, std::vector<std::string> own) {
+  Route& route = routes_[node];
+  route = {.seen = seen.host(), .reached = reached.host(), .on_this_machine = false, .own = std::move(own)};
+  route.on_this_machine = seen.is_loopback() || route.seen == route.reached;
+  if (!route.on_this_machine) elsewhere_.insert(node);
 }
 
-void add(std::vector<std::string>& list, const std::string& address) {
-  if (!address.empty() && std::find(list.begin(), list.end(), address) == list.end()) list.push_back(address);
+void Routes::remove(NodeId node) {
+  routes_.erase(node);
+  elsewhere_.erase(node);
 }
 
-}  // namespace
+const Routes::Route* Routes::find(NodeId node) const {
+  auto found = routes_.find(node);
+  return found == routes_.end() ? nullptr : &found->second;
+}
 
-std::vector<std::string> addresses_towards(const RouteMap& routes, NodeId from, NodeId to) {
-  auto source = routes.find(from);
-  auto target = routes.find(to);
-  if (source == routes.end() || target == routes.end()) return {};
+std::vector<std::string> Routes::towards(NodeId from, NodeId to) const {
+  const Route* source = find(from);
+  const Route* target = find(to);
+  if (source == nullptr || target == nullptr) return {};
   std::vector<std::string> addresses;
-  if (on_this_machine(target->second)) {
-    if (from == to) {
-      add(addresses, own_address(routes, to));
-    } else {
-      add(addresses, source->second.reached.host());
-    }
-  } else {
-    add(addresses, target->second.seen.host());
-  }
-  for (const std::string& address : target->second.own) add(addresses, address);
+  auto add = [&](const std::string& address) {
+    if (!address.empty() && std::find(addresses.begin(), addresses.end(), address) == addresses.end())
+      addresses.push_back(address);
+  };
+  add(target->on_this_machine && from != to ? source->reached : own_address(to));
+  for (const std::string& address : target->own) add(address);
   return addresses;
 }
 
-std::string own_address(const RouteMap& routes, NodeId node) {
-  auto found = routes.find(node);
-  if (found == routes.end()) return {};
-  if (!on_this_machine(found->second)) return found->second.seen.host();
-  for (const auto& [id, route] : routes)
-    if (!on_this_machine(route)) return route.reached.host();
-  return found->second.seen.host();
+std::string Routes::own_address(NodeId node) const {
+  const Route* route = find(node);
+  if (route == nullptr) return {};
+  return route->on_this_machine && !elsewhere_.empty() ? find(*elsewhere_.begin())->reached : route->seen;
 }
 
-std::vector<std::string> member_addresses(const RouteMap& routes) {
+std::vector<std::string> Routes::all() const {
   std::vector<std::string> addresses;
-  for (const auto& [id, route] : routes) {
-    add(addresses, route.seen.host());
-    for (const std::string& address : route.own) add(addresses, address);
-  }
+  std::unordered_set<std::string_view> known;
+  auto add = [&](const std::string& address) {
+    if (addresses.size() < kMostElements && !address.empty() && known.insert(address).second)
+      addresses.push_back(address);
+  };
+  for (const auto& [id, route] : routes_) add(route.seen);
+  for (const auto& [id, route] : routes_)
+    for (const std::string& address : route.own) add(address);
   return addresses;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,25 +10,34 @@
 
 namespace muster::rendezvous {
 
-// What the coordinator knows about the way to a node: no names, and nothing that the node merely believes of itself
-// unless nothing better is known.
-struct Route {
-  net::Address seen;             // where its connection comes from
-  net::Address reached;          // the address of ours that it reached
-  std::vector<std::string> own;  // what it says of its interfaces
+// What the coordinator knows about the ways to its nodes: no names, and nothing that a node merely believes of itself
+// unless nothing better is known. No I/O.
+class Routes {
+ public:
+  // `seen`: where its connection comes from. `reached`: the address of ours that it reached. `own`: what it says of its
+  // interfaces.
+  void add(NodeId node, const net::Address& seen, const net::Address& reached, std::vector<std::string> own);
+  void remove(NodeId node);
+
+  // Where `from` may find `to`, best first. A node on the coordinator's machine is found where others have reached the
+  // coordinator; two nodes on that machine find each other on loopback.
+  std::vector<std::string> towards(NodeId from, NodeId to) const;
+  // A node's address as its peers reach it; loopback only when all are on one machine.
+  std::string own_address(NodeId node) const;
+  // Every address that a connection of a member may come from: where they were seen first, and no more than a message
+  // may hold.
+  std::vector<std::string> all() const;
+
+ private:
+  struct Route {
+    std::string seen, reached;
+    bool on_this_machine = false;
+    std::vector<std::string> own;
+  };
+  const Route* find(NodeId node) const;
+
+  std::map<NodeId, Route> routes_;
+  std::set<NodeId> elsewhere_;  // not on the coordinator's machine
 };
-using RouteMap = std::map<NodeId, Route>;
-
-// All pure.
-
-// Where `from` may find `to`, best first. A node on the coordinator's machine is found where others have reached the
-// coordinator; two nodes on that machine find each other on loopback.
-std::vector<std::string> addresses_towards(const RouteMap& routes, NodeId from, NodeId to);
-
-// A node's address as its peers reach it; loopback only when all are on one machine.
-std::string own_address(const RouteMap& routes, NodeId node);
-
-// Every address that a connection of a member may come from.
-std::vector<std::string> member_addresses(const RouteMap& routes);
 
 }  // namespace muster::rendezvous
