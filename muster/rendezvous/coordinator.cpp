@@ -16,8 +16,7 @@ constexpr auto kIntroduction = std::chrono::seconds(5);
 // A decision is a walk over the nodes. With so many of them, and messages that come one by one, it waits a little for
 // more of them, so that deciding takes a small part of the time however many they are.
 constexpr size_t kManyNodes = 512;
-constexpr auto kDecisionPause = std::chrono::milliseconds(1);
-constexpr auto kDecisionPausePerNode = std::chrono::nanoseconds(300);
+constexpr auto kDecisionPausePerNode = std::chrono::microseconds(1);
 
 std::string random_id() {
   unsigned char bytes[8];
@@ -305,7 +304,7 @@ void Coordinator::Impl::listen_to_hearts(TimePoint now) {
 void Coordinator::Impl::decide_soon() {
   if (std::exchange(deciding_, true)) return;
   const size_t nodes = state_.nodes.size();
-  const TimePoint from = decided_ + std::max<Duration>(kDecisionPause, nodes * kDecisionPausePerNode);
+  const TimePoint from = decided_ + nodes * kDecisionPausePerNode;
   if (nodes >= kManyNodes && loop_.now() < from) {
     soon_timer_ = loop_.call_at(from, [this] { decide_now(); });
     return;
