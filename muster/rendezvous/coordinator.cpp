@@ -13,6 +13,7 @@ namespace {
 
 // From the end of the handshake to the first message that says who it is.
 constexpr auto kIntroduction = std::chrono::seconds(5);
+constexpr size_t kLongestMessage = 16 << 20;
 // A decision is a walk over the nodes. With so many of them, and messages that come one by one, it waits a little for
 // more of them, so that deciding takes a small part of the time however many they are.
 constexpr size_t kManyNodes = 512;
