@@ -47,7 +47,7 @@ def logged(launcher: list[str], writer: list[str]) -> float:
         shutil.rmtree(folder)
 
 
-def lines_a_second(argv: list[str], timeout: float = 120) -> float:
+def lines_a_second(argv: list[str], timeout: float = 120, expected: int = WORKERS * LINES) -> float:
     """Of a program whose stdout is a pipe to a reader that only counts."""
     counter = subprocess.Popen([compiled("count_lines.c")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=counter.stdin, stderr=subprocess.DEVNULL)
@@ -59,6 +59,6 @@ def lines_a_second(argv: list[str], timeout: float = 120) -> float:
         lines, seconds = counter.communicate()[0].split()
     finally:
         counter.kill()
-    if int(lines) != WORKERS * LINES:
-        raise Failed(f"{lines} of {WORKERS * LINES} lines arrived: {' '.join(argv)}")
+    if int(lines) != expected:
+        raise Failed(f"{lines} of {expected} lines arrived: {' '.join(argv)}")
     return int(lines) / float(seconds)

@@ -23,6 +23,7 @@ BENCHMARKS = [
     "restart",
     "cleanup",
     "store",
+    "nodes",
 ]
 
 

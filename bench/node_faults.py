@@ -1,0 +1,127 @@
+"""What a job of several nodes does when something dies: how soon the rest is told, and runs again."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import statistics
+import time
+
+from lib import Contest, Failed, Goal, Metric, Subject
+from machine import muster, torchrun
+from node_jobs import Job, kill_together, parent_of, torchrun_nodes
+
+NODES, WORKERS = 2, 4  # WORKERS a node
+SOON = 60  # s; a launcher that needs longer has failed
+KILLS = 100  # for a percentile
+RESTARTS = ["--max-restarts", "100000"]
+
+
+def contests() -> list[Contest]:
+    ours, torch = muster(), torchrun()
+    nodes = ["--nproc-per-node", str(WORKERS)]
+    local = [ours.path, "run", "--local-nodes", str(NODES), *nodes, "--crash-loop", "0"]
+    elastic = ["--nnodes", f"1:{NODES}"]
+    torch_options = [*nodes, *RESTARTS]
+    return [
+        Contest(
+            f"all {NODES * WORKERS} workers of {NODES} nodes are up",
+            [
+                Subject("muster run --local-nodes", lambda: start_time([local]), ours.absent, 5),
+                Subject(
+                    torch.title,
+                    lambda: start_time(torchrun_nodes(torch.path, NODES, ["--nnodes", str(NODES), *nodes])),
+                    torch.absent,
+                ),
+            ],
+            [Metric("since the start", "s", [Goal(torch.title, at_least=50)])],
+            rounds=7,
+        ),
+        Contest(
+            "a worker is killed: all of the next round run",
+            [
+                Subject("muster run --local-nodes", lambda: worker_killed([[*local, *RESTARTS]]), ours.absent, 3),
+                Subject(
+                    torch.title,
+                    lambda: worker_killed(torchrun_nodes(torch.path, NODES, ["--nnodes", str(NODES), *torch_options])),
+                    torch.absent,
+                ),
+            ],
+            [Metric("since the kill", "s", [Goal(limit=0.5)])],
+            rounds=5,
+            warm_ups=0,
+        ),
+        Contest(
+            "a node's processes are killed: the rest runs again",
+            [
+                Subject("muster run --local-nodes", lambda: node_killed([[*local, *elastic, *RESTARTS]]), ours.absent),
+                Subject(
+                    torch.title,
+                    lambda: node_killed(torchrun_nodes(torch.path, NODES, [*elastic, *torch_options])),
+                    torch.absent,
+                ),
+            ],
+            [Metric("since the kill", "s", [Goal(limit=1)])],
+            rounds=3,
+            warm_ups=0,
+        ),
+        Contest(
+            "a rank dies: SIGTERM on every other node",
+            [Subject("muster run --local-nodes", lambda: reaction(4), ours.absent)],
+            [Metric("median", "s"), Metric("p99", "s", [Goal(limit=0.05)])],
+            rounds=3,
+            warm_ups=0,
+        ),
+    ]
+
+
+def start_time(launchers: list[list[str]]) -> float:
+    with Job(launchers) as job:
+        return max(event.time for event in job.wait("start", NODES * WORKERS, SOON)) - job.began
+
+
+def worker_killed(launchers: list[list[str]]) -> float:
+    with Job(launchers) as job:
+        first = job.wait("start", NODES * WORKERS, SOON)
+        victim = max(first, key=lambda event: event.rank)
+        moment = time.monotonic()
+        os.kill(victim.pid, signal.SIGKILL)
+        return max(event.time for event in job.wait("start", NODES * WORKERS, SOON)) - moment
+
+
+def node_killed(launchers: list[list[str]]) -> float:
+    """Not the node that holds rank 0: where torchrun's own store is, nobody of its job survives."""
+    with Job(launchers) as job:
+        first = job.wait("start", NODES * WORKERS, SOON)
+        survivor = min(first, key=lambda event: event.rank).parent
+        victims = [event for event in first if event.parent != survivor]
+        if len(victims) != WORKERS:
+            raise Failed("not every node has started its workers")
+        doomed = [event.pid for event in victims] + [victims[0].parent]
+        launcher_pids = {process.pid for process in job.processes}
+        if len(launchers) == 1 and parent_of(doomed[-1]) not in launcher_pids:
+            doomed.append(parent_of(doomed[-1]))  # the warden
+        moment = kill_together(doomed)
+        again = job.wait("start", WORKERS, SOON, lambda event: event.parent == survivor)
+        return max(event.time for event in again) - moment
+
+
+def reaction(nodes: int, mode: str = "", kills: int = KILLS) -> dict[str, float]:
+    """From a rank's death to the last of the SIGTERMs on other nodes. With a mode, each node has a second worker that is
+    busy (programs/node_worker.c)."""
+    workers = 2
+    tellers = nodes if mode else nodes * workers
+    launcher = [muster().path, "run", "--local-nodes", str(nodes), "--nproc-per-node", str(workers), "--crash-loop", "0"]
+    times = []
+    with Job([[*launcher, *RESTARTS]], mode) as job:
+        for number in range(kills):
+            started = job.wait("start", tellers, SOON)
+            victim = sorted(started, key=lambda event: event.rank)[number % tellers]
+            others = sum(event.parent != victim.parent for event in started)
+            moment = time.monotonic()
+            os.kill(victim.pid, signal.SIGKILL)
+            told = job.wait("term", others, SOON, lambda event: event.parent != victim.parent)  # noqa: B023
+            times.append(max(event.time for event in told) - moment)
+    times.sort()
+    return {"median": statistics.median(times), "p99": times[math.ceil(0.99 * len(times)) - 1]}
