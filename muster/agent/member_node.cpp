@@ -49,6 +49,7 @@ class MemberNode final : public Director {
   void cannot_start(const std::string& why);
   void end_with(Error error);
   void pulse();
+  void show_waiting(const std::string& what);
   process::Environment interface_variables(const std::string& own_address) const;
 
   NodeControl& node_;
@@ -58,6 +59,7 @@ class MemberNode final : public Director {
   std::unique_ptr<Member> member_;
   std::unique_ptr<Reach> reach_;
   TimePoint began_ = Clock::now();
+  std::string said_waiting_;
   Welcome welcome_;
   bool welcomed_ = false;
   bool in_round_ = false;  // told to start; not yet told the coordinator how it ended
@@ -106,11 +108,19 @@ void MemberNode::begin() {
               fmt::format("lost the coordinator: {}; the workers of this node were ended", why.message),
               {}});
   };
-  handlers.waiting = [this](const std::string& what) {
-    node_.console().log().debug("waiting for the coordinator: {}", what);
-  };
+  handlers.waiting = [this](const std::string& what) { show_waiting(what); };
   member_ = std::make_unique<Member>(node_.loop(), membership_.token, std::move(coordinators), join(),
                                      Deadline::in(membership_.join_timeout), std::move(handlers));
+}
+
+void MemberNode::show_waiting(const std::string& what) {
+  Console& console = node_.console();
+  if (console.is_terminal(Stream::kStderr)) {
+    const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_);
+    console.set_live_line(fmt::format("muster: waiting for the coordinator ({}) · {} s", what, waited.count()));
+  } else if (std::exchange(said_waiting_, what) != what) {
+    console.log().info("waiting for the coordinator ({})", what);
+  }
 }
 
 void MemberNode::told(const Message& message) {
@@ -120,6 +130,7 @@ void MemberNode::told(const Message& message) {
 void MemberNode::on(const Welcome& welcome) {
   welcome_ = welcome;
   welcomed_ = true;
+  node_.console().set_live_line("");
   link_.set_terms({.node = welcome.node,
                    .lease = welcome.lease,
                    .coordinator = member_->coordinator(),
@@ -253,6 +264,7 @@ void MemberNode::on(const EndJob& end) {
 void MemberNode::end_with(Error error) {
   if (end_ || error_) return;
   error_ = std::move(error);
+  node_.console().set_live_line("");
   if (Uplink* uplink = node_.uplink()) uplink->give_up();
   if (in_round_ && node_.crew() != nullptr && node_.crew()->running() > 0)
     return node_.stop_round(SIGKILL, Duration(0));

@@ -177,7 +177,9 @@ void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again)
       decide_retry(place.attempts, may_try_again, present >= rendezvous::needed_nodes(spec_.membership));
   const std::string refusal = head_.refusal_of(spec_.hosts[static_cast<size_t>(position)].name);
   const std::string& reason = refusal.empty() ? why.message : refusal;
-  head_.set_note(position, fmt::format("{}, attempt {}", reason, place.attempts));
+  std::string note = fmt::format("{}, attempt {}", reason, place.attempts);
+  if (!decision.again && refusal.empty() && !why.hint.empty()) note += "; " + why.hint;
+  head_.set_note(position, note);
   if (decision.hopeless) coordinator_->host_hopeless(position, reason);
   if (decision.again) place.retry = loop_.call_after(decision.after, [this, position] { start_agent(position); });
 }

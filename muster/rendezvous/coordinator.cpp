@@ -37,6 +37,7 @@ struct Guest {
   std::unique_ptr<Channel> channel;
   net::EventLoop::TimerId patience = 0;
   std::string host;  // output: of its node
+  NodeId node = 0;
 };
 
 }  // namespace
@@ -148,7 +149,7 @@ void Coordinator::Impl::arrived(std::unique_ptr<Channel> channel) {
     channel->detach();
     return hearts_.adopt(std::move(channel));
   }
-  guests_.push_front({std::move(channel), 0, {}});
+  guests_.push_front({std::move(channel), 0, {}, 0});
   const GuestId guest = guests_.begin();
   guest->patience = loop_.call_after(kIntroduction, [this, guest] { leave(guest); });
   guest->channel->resume_on(loop_, {.opened = {},
@@ -182,6 +183,7 @@ void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {
   auto node = state_.nodes.find(hello.node);
   if (node == state_.nodes.end()) return leave(guest);
   guest->host = node->second.join.host;
+  guest->node = hello.node;
   loop_.cancel(std::exchange(guest->patience, 0));
 }
 
@@ -277,6 +279,8 @@ void Coordinator::Impl::lose(NodeId node, bool silent, const std::string& why) {
     if (!peer->second.ended) peers_.erase(peer);  // else what it told of the round is still needed
   }
   routes_.remove(node);
+  // A silent one will not hang up. Another may have sent its workers' last lines before.
+  if (silent) guests_.remove_if([node](const Guest& guest) { return guest.node == node; });
   if (!over_) client_.gone(known, why);
   decide_soon();
   deserted_soon();
