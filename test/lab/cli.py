@@ -161,6 +161,10 @@ def do_disk(a):
     node.small_disk(load().node(a.node), a.directory, a.size)
 
 
+def do_replace(a):
+    node.replace(load().node(a.node), os.path.abspath(a.path), os.path.abspath(a.source))
+
+
 def do_capture(a):
     capture.record(load().switch.pid, a.file, lambda: print("capturing", flush=True))
 
@@ -231,6 +235,7 @@ def parser():
     add("firewall", do_firewall, 'new TCP connections reach these ports only ("22, 30000-30100"; "": all)', "node", "ports")
     add("rate", do_rate, 'limit of what the node sends on eth0 ("10mbit"; 0: none)', "node", "rate")
     add("disk", do_disk, 'a file system of its own on a directory of the node, of SIZE ("64k")', "node", "directory", "size")
+    add("replace", do_replace, "make a path of the node another file or directory", "node", "path", "source")
     add("capture", do_capture, "write what goes over the switch to a pcap file, until SIGINT or SIGTERM", "file")
     add("search", do_search, "which connections of a pcap file carried a text", "file", "text")
     inner = add("_connect", do__connect, "for ssh-config --outside", "host")

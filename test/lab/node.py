@@ -220,6 +220,12 @@ def small_disk(node, directory, size):
         raise LabError(f"could not mount {directory} on {node.name}")
 
 
+def replace(node, path, source):
+    """What a path is on this node alone: another file or directory."""
+    if inside(node.pid, lambda: mount(source, path, None, MS_BIND), ("mnt",)):
+        raise LabError(f"could not replace {path} on {node.name}")
+
+
 def run(lab, node, argv):
     """A command in the node, with our stdio and signals; returns its exit code. It dies with this process."""
     env, directory = environment(lab, node.name), os.getcwd()

@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -22,6 +23,7 @@ CLUSTER = ROOT / "test/lab/cluster"
 WORKERS = ROOT / "test/multinode/workers"
 BEAT = WORKERS / "beat.py"
 PREFIX = "muster-lab-"
+HOME = pwd.getpwuid(os.getuid()).pw_dir
 # How long a test waits for what should come within a second or two: a busy machine gets more, a hang fails.
 SOON_S = 30
 GONE_WITHIN_S = 5.0
@@ -67,8 +69,8 @@ def take_down(directory):
 class Job:
     """A program in a node: its output as it comes, and its end."""
 
-    def __init__(self, process):
-        self.process = process
+    def __init__(self, cluster, process):
+        self.cluster, self.process = cluster, process
         self.out, self.err = "", ""
         self._changed = threading.Condition()
         self._readers = [threading.Thread(target=self._read, args=(n,), daemon=True) for n in ("out", "err")]
@@ -122,19 +124,22 @@ class Job:
 
     @property
     def pid(self):
-        """Of the program itself, as seen from outside its node; `process` is only the way into the node."""
+        """Of the program itself, as seen from outside its node, once it has started; None when it is over.
+
+        `process` is only the way into the node. To kill that would leave a zombie for the machine's PID 1 to reap.
+        """
         front = self.process.pid
 
         def child():
             with open(f"/proc/{front}/task/{front}/children") as f:
                 return f.read().split()
 
-        return int(wait_for("the program to start", child)[0])
+        pids = wait_for("the program to start", lambda: not self.running or child())
+        return int(pids[0]) if pids is not True else None
 
     def kill(self):
-        """As kill -9 of the program. Of the way into the node it would leave a zombie for the machine's PID 1 to reap."""
-        if self.running:
-            _kill(self.pid, signal.SIGKILL)
+        if pid := self.pid:
+            self.cluster.kill(pid)
 
     def abandon(self):
         try:
@@ -152,27 +157,29 @@ class Job:
 class Cluster:
     """A lab of nodes n1 … nN (`names`) beside ctl; `options` as lab.state.Options has them.
 
-    Every node has a /tmp of its own, the home directory and `shared` are those of all.
+    Every node has a /tmp of its own, and a home directory for ssh sessions to start in; $HOME and `shared` are those of
+    all nodes.
     """
 
     def __init__(self, muster, shared, count, **options):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         os.chmod(self.directory, 0o755)
         self.muster_program, self.shared = muster, pathlib.Path(shared)
-        venv = os.environ.get("MUSTER_VENV") or ROOT / ".venv"
-        share = [os.path.abspath(d) for d in (ROOT, venv, debian_python_dir(), shared, os.path.dirname(muster))]
+        python = pathlib.Path(os.environ.get("MUSTER_VENV") or ROOT / ".venv", "bin/python")
+        interpreter = python.resolve().parent.parent  # of the virtual environment; may lie in the home directory
+        places = (ROOT, python.parent.parent, interpreter, debian_python_dir(), shared, os.path.dirname(muster))
+        share = sorted({os.path.abspath(place) for place in places if os.path.isdir(place)})
         # What stays the machine's in the nodes' /tmp.
         self._shared_names = {pathlib.Path(d).parts[2] for d in (self.directory, *share) if str(d).startswith("/tmp/")}
         self.jobs = []
+        self.has_killed = self.has_killed_all = False  # something of muster, or all of it on a node, with SIGKILL
         try:
-            options = Options(slurm=False, private=["/tmp"], share=share, **options)
+            options = Options(slurm=False, private=["/tmp", HOME], share=share, **options)
             self.lab = lifecycle.up(self.directory, count, options)
         except BaseException:
             take_down(self.directory)
             raise
         self.names = self.lab.workers()
-        for name in self.lab.nodes:
-            self.install(name, muster)
 
     def close(self):
         for job in self.jobs:
@@ -185,13 +192,6 @@ class Cluster:
 
     def address(self, name, interface=0):
         return self.lab.node(name).addresses[interface]
-
-    def install(self, name, program):
-        """What `muster` is to ssh sessions on this node; None: there is none."""
-        link = self.directory / "nodes" / name / "bin/muster"
-        link.unlink(missing_ok=True)
-        if program:
-            link.symlink_to(program)
 
     # --- programs ---------------------------------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Cluster:
             start_new_session=True,
             **popen,
         )
-        job = Job(process)
+        job = Job(self, process)
         self.jobs.append(job)
         return job
 
@@ -226,10 +226,12 @@ class Cluster:
                 found[pid] = command_line(pid)
         return found
 
-    def wait_no_process(self, name, pattern, within=SOON_S):
-        """Until nothing in the node has a command line that matches."""
-        runs = lambda: [words for words in self.processes(name).values() if re.search(pattern, words)]  # noqa: E731
-        wait_for(lambda: f"the end of {runs()} on {name}", lambda: not runs(), within)
+    def workers(self, name):
+        """Pids of the beat.py in the node."""
+        return [pid for pid, words in self.processes(name).items() if re.match(r"\S*python\S* .*beat\.py", words)]
+
+    def wait_no_worker(self, name, within=SOON_S):
+        wait_for(lambda: f"the end of {self.processes(name)} on {name}", lambda: not self.workers(name), within)
 
     def warden_and_agent(self, name):
         """Pids of the two processes of muster on a node that has one job; the agent is the warden's child."""
@@ -245,10 +247,6 @@ class Cluster:
         assert len(pairs) == 1, f"processes of muster and their parents on {name}: {parents}"
         return pairs[0]
 
-    def wait_joined(self, head, name, within=SOON_S):
-        """Until the coordinator counts that node as there."""
-        head.expect(rf"{name} has joined", within)
-
     def root(self, name):
         """The node's file system, as seen from here."""
         return pathlib.Path(f"/proc/{self.lab.node(name).pid}/root")
@@ -262,10 +260,20 @@ class Cluster:
             things = [f"{pid} {words}" for pid, words in self.processes(name).items()]
             if its.up:
                 files = [path for folder in ("dev/shm", "tmp") for path in self.root(name).joinpath(folder).iterdir()]
-                things += [f"/{path.parent.name}/{path.name}" for path in files if path.name not in self._shared_names]
+                things += [f"/{path.parent.name}/{path.name}" for path in files if not self._may_stay(path)]
             if things:
                 found[name] = things
         return found
+
+    def _may_stay(self, path):
+        """What is shared with the machine, and the user's own directory for the sockets of `muster status`.
+
+        It must be empty, but nobody can remove the socket of a muster that was killed; nor a directory for temporary
+        files when agent and warden were killed at once.
+        """
+        if path.name == f"muster-{os.getuid()}":
+            return self.has_killed or not any(path.iterdir())
+        return path.name in self._shared_names or (self.has_killed_all and path.name.startswith("muster_"))
 
     def assert_nothing_left(self, within=GONE_WITHIN_S):
         """No process, no file in /dev/shm, none in /tmp, on any node."""
@@ -305,19 +313,30 @@ class Cluster:
     def boot(self, name):
         lifecycle.boot(self.lab, self.lab.node(name))
 
+    def replace_program(self, name, program=None):
+        """What muster is on this node, at the path where all have it; None: nothing is there."""
+        if program:
+            return lab_node.replace(self.lab.node(name), self.muster_program, program)
+        self.small_disk(name, os.path.dirname(self.muster_program), "4k")
+
     def small_disk(self, name, directory, size):
         lab_node.small_disk(self.lab.node(name), directory, size)
 
     def kill_all(self, name, pattern=""):
         """SIGKILL to all that runs in the node and whose command line matches, at one moment as near as can be."""
+        self.has_killed_all = True
         doomed = set()
         while more := {pid for pid, words in self.processes(name).items() if re.search(pattern, words)} - doomed:
             for pid in more:  # one that is stopped has no time to react to the death of another
                 _kill(pid, signal.SIGSTOP)
             doomed |= more
         for pid in doomed:
-            _kill(pid, signal.SIGKILL)
+            self.kill(pid)
         return doomed
+
+    def kill(self, pid):
+        self.has_killed = True
+        _kill(pid, signal.SIGKILL)
 
     def firewall(self, name, ports):
         """New TCP connections from outside reach these ports only ("22, 30000-30100")."""

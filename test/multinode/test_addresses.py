@@ -1,0 +1,59 @@
+"""Networks as they are: names that lie, no names, several interfaces, IPv6 alone, firewalls."""
+
+import re
+
+import pytest
+
+from harness import ROOT
+
+from .harness import BEAT
+from .launch import WAYS, start
+
+DDP = [ROOT / "examples/ddp.py", "--epochs", "1", "--points", "256"]
+NETWORKS = {
+    "debian-hosts": {"debian_hosts": True},
+    "no-dns": {"no_dns": True},
+    "ipv6": {"ipv6": True},
+    "docker0": {"docker0": True, "interfaces": 2},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_workers_meet(lab, beats, network, way):
+    cluster = lab(2, **NETWORKS[network])
+    run = start(cluster, way, [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["debian-hosts", "ipv6", "no-dns"])
+def test_ddp(lab, torch_new, network):
+    """gloo looks up its own host's name, and gives out what it finds."""
+    cluster = lab(2, **NETWORKS[network])
+    run = start(cluster, "fan-out", DDP, python=torch_new, env={"OMP_NUM_THREADS": 1})
+    assert run.end(120) == 0, run.said()
+    assert "2 workers" in run.head.out
+
+
+def test_an_interface_of_choice(lab, beats):
+    cluster = lab(2, interfaces=2)
+    show = ["--no-python", "/bin/sh", "-c", "echo $MASTER_ADDR $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME"]
+    for interface in ("eth1", "10.88.1.0/24"):
+        run = start(cluster, "fan-out", show, options=["--interface", interface])
+        assert run.end() == 0, run.said()
+        words = set(re.findall(r"^\[\S+\] (.*)$", run.head.out, re.M))
+        assert words == {f"{cluster.address('n1', 1)} eth1 eth1"}, run.said()
+
+
+def test_a_firewall_with_a_port_range(lab, beats):
+    cluster = lab(2)
+    for name in cluster.lab.nodes:
+        cluster.firewall(name, "22, 30000-30020")
+    run = start(cluster, "fan-out", [BEAT, beats.directory], options=["--port-range", "30000-30020"])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()

@@ -1,0 +1,103 @@
+"""Who is in: nodes that come late, nodes too many, nodes that come and go."""
+
+import pytest
+
+from .harness import BEAT, wait_for
+from .launch import start, start_on, state_of
+
+
+def begin(cluster, beats, names, nnodes, options=()):
+    options = ["--rdzv-conf", "last_call_timeout=1", "--lease", 3, *options]
+    return start(cluster, "c10d", [BEAT, beats.directory], nnodes=nnodes, names=names, options=options), options
+
+
+def wait_joined(cluster, name):
+    wait_for(f"{name} to join", lambda: state_of(cluster, "n1", name))
+
+
+def finish(run, beats):
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    beats.assert_one_round_at_a_time()
+
+
+def test_a_late_node_joins_at_once(lab, beats):
+    cluster = lab(2)
+    run, options = begin(cluster, beats, ["n1"], "1:2")
+    beats.wait_round(0, 1)
+    run.jobs["n2"] = start_on(cluster, "c10d", "n2", [BEAT, beats.directory], nnodes="1:2", options=options)
+    lives = beats.wait_round(1, 2)
+    assert [(life.host, life.restarts) for life in lives] == [("n1", 0), ("n2", 0)], "a node keeps its rank"
+    finish(run, beats)
+
+
+def test_a_late_node_joins_at_a_restart(lab, beats):
+    cluster = lab(2)
+    run, options = begin(cluster, beats, ["n1"], "1:2", ["--grow", "restart", "--max-restarts", 1])
+    beats.wait_round(0, 1)
+    run.jobs["n2"] = start_on(cluster, "c10d", "n2", [BEAT, beats.directory], nnodes="1:2", options=options)
+    wait_joined(cluster, "n2")
+    assert {life.round for life in beats.lives()} == {0}
+    beats.tell(0, "exit 1")
+    lives = beats.wait_round(1, 2)
+    assert {life.restarts for life in lives} == {1}
+    finish(run, beats)
+
+
+def test_a_node_too_many_is_a_spare_and_steps_in(lab, beats):
+    cluster = lab(3)
+    run, options = begin(cluster, beats, ["n1", "n2"], "2:2")
+    beats.wait_round(0, 2)
+    spare = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2:2", options=options)
+    wait_joined(cluster, "n3")
+    assert {life.round for life in beats.lives()} == {0}
+    cluster.kill_all("n2")
+    lives = beats.wait_round(1, 2)
+    assert [(life.host, life.restarts) for life in lives] == [("n1", 0), ("n3", 0)]
+    run.jobs["n2"].end()
+    run.jobs["n2"] = spare
+    finish(run, beats)
+
+
+def test_a_spare_that_was_never_needed_ends_with_0(lab, beats):
+    cluster = lab(3)
+    run, options = begin(cluster, beats, ["n1", "n2"], "2:2")
+    beats.wait_round(0, 2)
+    run.jobs["n3"] = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2:2", options=options)
+    wait_joined(cluster, "n3")
+    finish(run, beats)
+    assert {life.round for life in beats.lives()} == {0}
+
+
+def test_a_node_joins_during_a_restart(lab, beats):
+    cluster = lab(3)
+    run, options = begin(cluster, beats, ["n1", "n2"], "2:3", ["--max-restarts", 1])
+    beats.wait_round(0, 2)
+    beats.tell(1, "exit 1")
+    run.jobs["n3"] = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2:3", options=options)
+    last = max(beats.wait_rounds_with(3), key=lambda life: life.round)
+    assert last.restarts == 1, "the failure is one, whoever joins"
+    finish(run, beats)
+
+
+def test_a_host_lost_twice_is_not_readmitted(lab, beats):
+    cluster = lab(2)
+    run = start(cluster, "fan-out", [BEAT, beats.directory], nnodes="1:2", options=["--lease", 3])
+    beats.wait_round(0, 2)
+    cluster.kill_all("n2")
+    number = max(life.round for life in beats.wait_rounds_with(2, after=0))
+    cluster.kill_all("n2")
+    lives = beats.wait_rounds_with(1, after=number)
+    assert {life.host for life in lives} == {"n1"}
+    run.expect("n2.*(lost|readmitted)")
+    finish(run, beats)
+
+
+@pytest.mark.parametrize("way", ["static"])
+def test_different_sizes_on_the_command_lines_are_refused(lab, beats, way):
+    cluster = lab(2)
+    first = start_on(cluster, way, "n1", [BEAT, beats.directory], nnodes=3)
+    first.expect("of 3")
+    second = start_on(cluster, way, "n2", [BEAT, beats.directory], nnodes=2)
+    assert second.end() == 125, second.said()
+    assert "3" in second.err and "2" in second.err

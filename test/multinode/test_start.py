@@ -1,0 +1,190 @@
+"""A job starts on several nodes: in every way, in any order, on nodes that differ."""
+
+import json
+import re
+
+import pytest
+
+from harness import ROOT
+
+from .harness import BEAT, HOME, WORKERS, wait_for
+from .launch import PORT, WAYS, start, start_on
+
+DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]
+
+
+def hosts_by_rank(lives):
+    return [life.host for life in sorted(lives, key=lambda life: life.rank)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ranks_and_a_clean_end(lab, beats, way):
+    cluster = lab(3)
+    run = start(cluster, way, [BEAT, beats.directory], options=["--nproc-per-node", 2])
+    lives = beats.wait_round(0, 6)
+    hosts = hosts_by_rank(lives)
+    assert hosts[::2] == hosts[1::2], "the ranks of a node follow one another"
+    if way == "c10d":  # whoever comes first
+        assert sorted(hosts[::2]) == ["n1", "n2", "n3"]
+    else:
+        assert hosts[::2] == ["n1", "n2", "n3"]
+    assert [life.local_rank for life in lives] == [0, 1] * 3
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    assert {life.round for life in beats.lives()} == {0}
+
+
+@pytest.mark.parametrize("way", ["static", "c10d"])
+def test_any_start_order(lab, beats, way):
+    """The node that hosts comes last, when the other has waited for it already."""
+    cluster = lab(2)
+    run = start(cluster, way, [BEAT, beats.directory], names=["n2"])
+    run.jobs["n2"].expect("refused|waiting")
+    run.jobs["n1"] = start_on(cluster, way, "n1", [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_nodes_with_different_numbers_of_workers(lab, beats):
+    cluster = lab(3)
+    run = cluster.muster("ctl", ["run", "--hosts", "n1:1,n[2-3]:2", BEAT, beats.directory])
+    lives = beats.wait_round(0, 5)
+    assert hosts_by_rank(lives) == ["n1", "n2", "n2", "n3", "n3"]
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_a_hostfile(lab, beats):
+    cluster = lab(2)
+    (cluster.shared / "hosts").write_text("# the cluster\nn1 slots=2\n\nn2:1\n")
+    run = cluster.muster("ctl", ["run", "--hostfile", cluster.shared / "hosts", BEAT, beats.directory])
+    assert hosts_by_rank(beats.wait_round(0, 3)) == ["n1", "n1", "n2"]
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_simulated_nodes(lab, beats):
+    cluster = lab(1)
+    run = cluster.muster("n1", ["run", "--local-nodes", 3, "--nproc-per-node", 2, BEAT, beats.directory])
+    lives = beats.wait_round(0, 6)
+    assert len({life.host for life in lives}) == 3
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_two_nodes_with_the_same_rank(lab, beats):
+    cluster = lab(3)
+    run = start(cluster, "static", [BEAT, beats.directory], names=["n1", "n2"])
+    again = ["--nnodes", 3, "--node-rank", 1, "--master-addr", cluster.address("n1"), "--master-port", PORT]
+    run.expect("2 of 3|waiting")
+    twin = cluster.muster("n3", ["run", *again, BEAT, beats.directory])
+    assert twin.end() == 125, twin.said()
+    assert "n2" in twin.err and "n3" in twin.err, twin.said()
+
+
+def test_c10d_says_that_it_ignores_the_node_rank(lab, beats):
+    cluster = lab(2)
+    run = start(cluster, "c10d", [BEAT, beats.directory], options=["--node-rank", 1])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    assert len(re.findall(r"^.*node-rank.*$", run.jobs["n2"].err, re.M)) == 1, run.said()
+
+
+def test_a_port_that_is_taken_is_an_error(lab, beats):
+    cluster = lab(2)
+    taken = f"import socket, time; s = socket.create_server(('', {PORT})); print('taken', flush=True); time.sleep(1000)"
+    cluster.exec("n1", ["/usr/bin/python3", "-c", taken]).expect("taken")
+    job = start_on(cluster, "static", "n1", [BEAT, beats.directory])
+    assert job.end() not in (0, None)
+    assert str(PORT) in job.err, job.said()
+
+
+def test_a_missing_host_is_named(lab, beats):
+    cluster = lab(2)
+    cluster.power_off("n2")
+    options = ["--join-timeout", 3, "--ssh-option", "ConnectTimeout=1"]
+    run = start(cluster, "fan-out", [BEAT, beats.directory], options=options)
+    assert run.end() == 125
+    assert re.search(r"1 of 2 nodes.*n2", run.head.err), run.said()
+    report = run.report()
+    assert report["exit_code"] == 125 and "n2" in str(report)
+    assert not beats.lives()
+
+
+@pytest.mark.parametrize("way", ["static", "c10d"])
+def test_a_head_that_never_comes(lab, beats, way):
+    cluster = lab(2)
+    job = start_on(cluster, way, "n2", [BEAT, beats.directory], options=["--join-timeout", 2])
+    assert job.end() == 125
+    assert cluster.address("n1") in job.err, job.said()
+
+
+@pytest.mark.interop
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_ddp(lab, torch_new, way):
+    cluster = lab(2)
+    run = start(cluster, way, DDP, python=torch_new, options=["--nproc-per-node", 1], env={"OMP_NUM_THREADS": 1})
+    assert run.end(120) == 0, run.said()
+    losses = re.findall(r"^\S* +(\d+)  ([\d.]+) +([\d.]+%)", "\n".join(j.out for j in run.jobs.values()), re.M)
+    assert [epoch for epoch, *_ in losses] == ["1", "2"], run.said()
+
+
+@pytest.mark.interop
+def test_pytorchs_own_store_client(lab, torch_new):
+    cluster = lab(2)
+    run = start(cluster, "fan-out", [WORKERS / "torch_store.py"], python=torch_new, options=["--nproc-per-node", 2])
+    assert run.end(120) == 0, run.said()
+    lines = re.findall(r"rank (\d) met (.*)", run.head.out)
+    assert sorted(lines) == [(str(r), "n1:0 n1:1 n2:2 n2:3") for r in range(4)]
+
+
+def test_the_program_comes_to_a_host_without_it(lab, beats):
+    cluster = lab(2)
+    for name in cluster.names:
+        cluster.replace_program(name, None)
+    refused = start(cluster, "fan-out", [BEAT, beats.directory], options=["--push-binary", "never"])
+    assert refused.end() == 125
+    assert "no muster" in refused.head.err and "--push-binary" in refused.head.err, refused.said()
+    run = start(cluster, "fan-out", [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    for name in cluster.names:
+        kept = list(cluster.root(name).joinpath(HOME[1:]).glob(".cache/muster/*/muster"))
+        assert len(kept) == 1, "kept for the next time"
+
+
+def test_output_is_labelled_and_filed(lab, beats):
+    cluster = lab(2)
+    logs = cluster.shared / "logs"
+    run = start(cluster, "fan-out", [BEAT, beats.directory], options=["--log-dir", logs, "--nproc-per-node", 2])
+    beats.wait_round(0, 4)
+    for rank in range(4):
+        beats.tell(rank, f"print here is {rank}")
+    for rank in range(4):
+        run.expect(rf"^\[n{rank // 2 + 1}:{rank}\] here is {rank}$")
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    for rank in range(4):
+        files = list(logs.glob(f"**/r0/n{rank // 2 + 1}/{rank}.out"))
+        assert [f.read_text() for f in files] == [f"here is {rank}\n"], list(logs.glob("**/*"))
+
+
+def test_status(lab, beats):
+    cluster = lab(2)
+    run = start(cluster, "fan-out", [BEAT, beats.directory])
+    lives = beats.wait_round(0, 2)
+
+    def status():
+        job = cluster.muster("ctl", ["status", "--json"])
+        assert job.end() == 0, job.said()
+        return json.loads(job.out)
+
+    shown = wait_for("a status with both nodes", lambda: (s := status()) and "n2" in str(s) and s)
+    for life in lives:
+        assert str(life.pid) in json.dumps(shown)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()

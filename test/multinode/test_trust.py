@@ -1,0 +1,213 @@
+"""Nobody else gets in, and nothing gets out: tokens, versions, strangers, a look at the wire."""
+
+import pathlib
+import re
+import secrets
+import struct
+import subprocess
+
+import pytest
+
+from .harness import BEAT, wait_for
+from .launch import PORT, WAYS, start, start_on
+
+# To each port of a node: random bytes, a torn connection, one that says nothing, a request of another protocol.
+GARBAGE = r"""
+import os, socket, sys, time
+host, ports = sys.argv[1], [int(p) for p in sys.argv[2].split(",")]
+kept = []
+for port in ports:
+    for i in range(int(sys.argv[3])):
+        try:
+            s = socket.create_connection((host, port), 2)
+            s.settimeout(2)
+            data = [os.urandom(1 + i * 37 % 5000), b"", b"GET / HTTP/1.0\r\n\r\n", b"\0" * 4096, b"\xff" * 64][i % 5]
+            s.sendall(data)
+            if i % 3: s.close()
+            else: kept.append(s)
+        except OSError:
+            pass
+print("sent", flush=True)
+"""
+
+
+def listening_ports(cluster, name):
+    """Of the node, sshd's left out."""
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/{cluster.lab.node(name).pid}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A":
+                found.add(int(words[1].rpartition(":")[2], 16))
+    return found - {22}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_garbage_to_every_port(lab, beats, way):
+    cluster = lab(2)
+    run = start(cluster, way, [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    ports = {name: listening_ports(cluster, name) for name in cluster.lab.nodes}
+    assert any(ports.values())
+    for source, name in (("ctl", "n1"), ("n2", "n1"), ("n1", "n2"), ("n1", "ctl")):
+        if ports[name]:
+            argv = [cluster.address(name), ",".join(map(str, ports[name])), "60"]
+            sender = cluster.exec(source, ["/usr/bin/python3", "-c", GARBAGE, *argv])
+            assert sender.end() == 0, sender.said()
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    assert {life.round for life in beats.lives()} == {0}
+
+
+def test_a_wrong_token(lab, beats):
+    cluster = lab(2)
+    options = ["--join-timeout", 4]
+    jobs = {
+        name: start_on(
+            cluster, "static", name, [BEAT, beats.directory], options=options, env={"MUSTER_TOKEN": secrets.token_hex(32)}
+        )
+        for name in cluster.names
+    }
+    assert {job.end() for job in jobs.values()} == {125}
+    assert re.search("token|key", jobs["n2"].err), jobs["n2"].said()
+    assert not beats.lives()
+
+
+def other_version(cluster, program):
+    """A muster that says it is of another version: the text is replaced in a copy."""
+    version = version_of(program)
+    data = pathlib.Path(program).read_bytes()
+    other = version[:-1] + ("8" if version[-1] != "8" else "9")
+    assert version.encode() in data
+    path = cluster.shared / "other/muster"
+    path.parent.mkdir()
+    path.write_bytes(data.replace(version.encode(), other.encode()))
+    path.chmod(0o755)
+    return str(path)
+
+
+def version_of(program):
+    return subprocess.run([program, "version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+
+def test_another_protocol_is_refused_with_both_versions(lab, beats, muster):
+    cluster = lab(2)
+    run = start(cluster, "static", [BEAT, beats.directory], names=["n1"])
+    wait_for("the port", lambda: PORT in listening_ports(cluster, "n1"))
+    hello = b"\xd7muster?" + struct.pack("<HBB", 99, 1, 0) + b"9.9.9".ljust(20, b"\0") + bytes(32)
+    ask = (
+        "import socket, sys\n"
+        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
+        "s.sendall(bytes.fromhex(sys.argv[3]))\n"
+        "print(s.makefile('rb').read().hex())"
+    )
+    asked = cluster.exec("n2", ["/usr/bin/python3", "-c", ask, cluster.address("n1"), PORT, hello.hex()])
+    assert asked.end() == 0, asked.said()
+    assert version_of(muster).encode() in bytes.fromhex(asked.out.strip()), "the other side can say both"
+    said = run.expect(r"refused .*9\.9\.9.*").group()
+    assert version_of(muster) in said and cluster.address("n2") in said
+    run.jobs["n2"] = start_on(cluster, "static", "n2", [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_a_host_with_another_version_gets_ours(lab, beats, muster):
+    cluster = lab(2)
+    cluster.replace_program("n2", other_version(cluster, muster))
+    run = start(cluster, "fan-out", [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_secrets_stay_secret(lab, beats, tmp_path, way):
+    """Neither environment nor token in an argument, a log, a worker's environment, or readable on the wire."""
+    cluster = lab(2)
+    token, secret = secrets.token_hex(32), secrets.token_hex(16)
+    logs = cluster.shared / "logs"
+    env = {"MUSTER_TOKEN": token, "API_KEY": secret}
+    with cluster.capture(tmp_path / "wire.pcap") as wire:
+        run = start(cluster, way, [BEAT, beats.directory], options=["--log-dir", logs, "--verbose"], env=env)
+        beats.wait_round(0, 2)
+        for name in cluster.names:
+            for words in cluster.processes(name).values():
+                assert token not in words and secret not in words
+            for pid in cluster.workers(name):
+                environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+                assert secret.encode() in environment
+                assert token.encode() not in environment, "a worker knows the token"
+        beats.tell("all", "exit 0")
+        assert run.end() == 0, run.said()
+    for needle in (token, secret):
+        for data in (needle.encode(), bytes.fromhex(needle)):
+            assert not wire.search(data), f"on the wire: {data!r}"
+        assert needle not in run.said()
+        for file in logs.glob("**/*"):
+            assert not file.is_file() or needle.encode() not in file.read_bytes(), file
+    assert wire.search(b"start/0"), "the store's own traffic is seen, so the capture saw what there was"
+
+
+def test_the_store_serves_members_alone(lab, beats):
+    """A stranger's address is turned away: the store's protocol knows no passwords."""
+    cluster = lab(2)
+    run = start(cluster, "fan-out", [BEAT, beats.directory], options=["--nproc-per-node", 1])
+    beats.wait_round(0, 2)
+    worker = cluster.workers("n2")[0]
+    variables = dict(v.split("=", 1) for v in pathlib.Path(f"/proc/{worker}/environ").read_text().split("\0") if "=" in v)
+    ask = (
+        "import socket, sys\n"
+        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
+        "s.sendall(bytes.fromhex('00cef7853c') + b'\\x0d' + b'ABCD')\n"
+        "try: got = s.recv(4)\n"
+        "except ConnectionError: got = b''\n"
+        "print('answered' if got else 'turned away')"
+    )
+    asked = {}
+    for name in ("ctl", "n2"):
+        endpoint = [variables["MASTER_ADDR"], variables["MASTER_PORT"]]
+        job = cluster.exec(name, ["/usr/bin/python3", "-c", ask, *endpoint])
+        assert job.end() == 0, job.said()
+        asked[name] = job.out.strip()
+    assert asked == {"ctl": "turned away", "n2": "answered"}
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_ten_thousand_strangers(lab, beats):
+    cluster = lab(2)
+    run = start(cluster, "static", [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    flood = (
+        "import socket, sys\n"
+        "kept = []\n"
+        "for i in range(10000):\n"
+        "    s = socket.socket(); s.setblocking(False)\n"
+        "    try: s.connect((sys.argv[1], int(sys.argv[2])))\n"
+        "    except BlockingIOError: pass\n"
+        "    kept.append(s)\n"
+        "    if len(kept) > 500: kept.pop(0).close()\n"
+    )
+    strangers = [cluster.exec(n, ["/usr/bin/python3", "-c", flood, cluster.address("n1"), PORT]) for n in ("ctl", "n2")]
+    assert [s.end() for s in strangers] == [0, 0]
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    assert {life.round for life in beats.lives()} == {0}
+
+
+def test_nobody_waits_for_a_stranger_that_says_nothing(lab, beats):
+    """Silent connections before the first member comes do not keep it out."""
+    cluster = lab(2)
+    first = start(cluster, "static", [BEAT, beats.directory], names=["n1"])
+    wait_for("the port", lambda: PORT in listening_ports(cluster, "n1"))
+    hold = (
+        "import socket, sys, time\n"
+        "kept = [socket.create_connection((sys.argv[1], int(sys.argv[2])), 5) for i in range(300)]\n"
+        "print('connected', flush=True); time.sleep(1000)"
+    )
+    cluster.exec("ctl", ["/usr/bin/python3", "-c", hold, cluster.address("n1"), PORT]).expect("connected")
+    first.jobs["n2"] = start_on(cluster, "static", "n2", [BEAT, beats.directory])
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert first.end() == 0, first.said()
