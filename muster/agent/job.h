@@ -73,6 +73,7 @@ struct Membership {
   std::optional<int> position;            // in the launcher's list of hosts
   int min_nodes = 0, max_nodes = 0;       // as this node's command line says; 0: it was not asked
   Duration join_timeout = std::chrono::seconds(600);
+  bool open_to_all = false;        // there is no secret in the token: whoever reaches the port can join
   bool hosts_coordinator = false;  // in this very process
   bool output_to_launcher = false;
   bool store_on_coordinator_port = false;  // static: MASTER_PORT is where everybody meets

@@ -88,7 +88,7 @@ std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
                        plan.mode_why, plan.job.workers, plan.job.membership->coordinators[0], hosting(spec));
     text += plan.job.membership->rank ? fmt::format("  this is node {}\n", *plan.job.membership->rank)
                                       : "  ranks are known when all have joined\n";
-    text += plan.job.membership->token.insecure() ? "  no secret: whoever reaches the port can join\n" : "";
+    text += plan.job.membership->open_to_all ? "  no secret: whoever reaches the port can join\n" : "";
   }
   text += fmt::format("  command  {}\n", shell_quote(plan.job.command.argv));
   for (const Line& line : settings(plan, facts)) text += fmt::format("  {}: {}\n", line.title, line.text);
@@ -119,7 +119,7 @@ std::string as_json(const JobPlan& plan, const Facts& facts, bool count_known) {
     json["hosts_job"] = hosting(std::get<Symmetric>(plan.nodes));
     json["node_rank"] = plan.job.membership->rank ? Json(*plan.job.membership->rank) : Json();
     json["workers"] = plan.job.workers;
-    json["secret"] = !plan.job.membership->token.insecure();
+    json["secret"] = !plan.job.membership->open_to_all;
   }
   auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
   json["id"] = plan.job.run_id;

@@ -1,6 +1,7 @@
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
+#include "muster/launcher/door.h"
 
 // Nodes that each run their own muster: where they meet and who hosts, by torchrun's rules.
 namespace muster::cli {
@@ -66,7 +67,11 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   membership.min_nodes = nodes.min;
   membership.max_nodes = nodes.max;
   membership.join_timeout = spec.membership.join_timeout;
-  membership.coordinators = {endpoint_text(endpoint)};
+  spec.candidates = {spec.port};
+  // As with torchrun a default is what it is; here it gives way to somebody who has it already.
+  if (ours_ && !endpoint.chosen) spec.candidates = launcher::derived_ports(spec.port, text(Opt::kRdzvId));
+  for (uint16_t port : spec.candidates)
+    membership.coordinators.push_back(endpoint_text({endpoint.host, port, endpoint.chosen}));
   membership.ports = ports_;
   membership.interface = text(Opt::kInterface);
   if (is_static) {
@@ -103,15 +108,16 @@ Result<Endpoint> Planner::meeting_point(bool is_static) {
   if (id == Opt::kMasterAddr) {
     auto address = parse_endpoint(text(Opt::kMasterAddr) + ":0", 0);
     if (!address) return about(Opt::kMasterAddr, address.error());
-    endpoint = {address->host, kStaticPort};
+    endpoint = {address->host, kStaticPort, false};
     if (parsed_.has(Opt::kMasterPort)) {
       MUSTER_TRY(int64_t port, integer(Opt::kMasterPort, 1, UINT16_MAX));
-      endpoint.port = static_cast<int>(port);
+      endpoint = {address->host, static_cast<int>(port), true};
     }
     return endpoint;
   }
-  auto given = parse_endpoint(text(Opt::kRdzvEndpoint), is_static ? -1 : kC10dPort);
+  auto given = parse_endpoint(text(Opt::kRdzvEndpoint), -1);
   if (!given) return about(Opt::kRdzvEndpoint, given.error());
+  if (!is_static && given->port == -1) return Endpoint{given->host, kC10dPort, false};
   if (given->port < 1)
     return about(Opt::kRdzvEndpoint,
                  {ErrorKind::kUsage, fmt::format("'{}' has no port that all nodes know", text(Opt::kRdzvEndpoint)),
@@ -155,7 +161,8 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port) {
   if (parsed_.flag(Opt::kInsecure)) {
     if (parsed_.given(Opt::kTokenFile))
       return Error{ErrorKind::kUsage, "--insecure and --token-file exclude each other", "leave one of them out"};
-    return rendezvous::Token();
+    job_.membership->open_to_all = true;
+    return rendezvous::Token::derive("", job);  // no secret, but no other job's either
   }
   if (parsed_.given(Opt::kTokenFile)) {
     const std::string& file = text(Opt::kTokenFile);
@@ -172,7 +179,8 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port) {
   if (!ours_)
     note(LogLevel::kWarning,
          "no MUSTER_TOKEN, no --token-file and no key: as with torchrun, whoever reaches the port can join");
-  return rendezvous::Token();
+  job_.membership->open_to_all = true;
+  return rendezvous::Token::derive("", job);
 }
 
 }  // namespace muster::cli

@@ -66,6 +66,7 @@ Result<uint64_t> parse_size(std::string_view text);
 struct Endpoint {
   std::string host;
   int port = -1;
+  bool chosen = true;  // by the user; false: our default, which may be replaced where it is taken
 };
 Result<Endpoint> parse_endpoint(std::string_view text, int default_port);
 

@@ -29,6 +29,19 @@ Result<net::Listener> open_door(const agent::PortRange& ports) {
                "give a wider range"};
 }
 
+std::vector<uint16_t> derived_ports(uint16_t first, std::string_view id) {
+  // Below what kernels give to clients (32768 and up), above the well-known ones. FNV-1a: any even spread will do.
+  constexpr uint32_t kLowest = 20000, kCount = 12000, kCandidates = 16;
+  uint32_t hash = 2166136261u;
+  for (char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  std::vector<uint16_t> ports = {first};
+  for (uint32_t step = 0; ports.size() < kCandidates; ++step) {
+    const auto port = static_cast<uint16_t>(kLowest + (hash + step * 743) % kCount);
+    if (port != first) ports.push_back(port);
+  }
+  return ports;
+}
+
 Result<std::vector<std::string>> own_endpoints(uint16_t port, const std::string& interface,
                                                const std::vector<std::string>& hosts) {
   std::vector<net::InterfaceAddress> all = net::interface_addresses();

@@ -8,12 +8,14 @@
 #include "muster/agent/warden.h"
 #include "muster/launcher/head.h"
 #include "muster/launcher/status_server.h"
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/coordinator.h"
 
 namespace muster::launcher {
 namespace {
 
+constexpr auto kProbeTime = std::chrono::seconds(2);
 constexpr auto kShowPeriod = std::chrono::milliseconds(250);
 
 // The coordinator in the agent's process, on the agent's loop.
@@ -58,17 +60,33 @@ class HostedCoordinator final : public agent::Companion {
   net::EventLoop::TimerId timer_ = 0;
 };
 
-// The port to host on; nothing when somebody else on this machine does.
-Result<std::optional<net::Listener>> open_endpoint(Symmetric& spec) {
+// Whether the coordinator of this very job listens on a port of this machine.
+bool is_our_job(uint16_t port, const rendezvous::Token& token) {
+  net::EventLoop loop;
+  rendezvous::Channel::Options options;
+  options.token = token;
+  bool ours = false;
+  auto connector =
+      rendezvous::Connector::start(loop, {*net::parse_address("127.0.0.1", port)}, options, kProbeTime,
+                                   Deadline::in(kProbeTime), [&](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+                                     ours = channel.ok();
+                                     loop.stop();
+                                   });
+  loop.run_until(Deadline::in(2 * kProbeTime));
+  return ours;
+}
+
+// The port to host on; nothing when another process on this machine hosts, or will.
+Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
   if (spec.hosts == Symmetric::Hosts::kNo) return std::optional<net::Listener>();
-  std::vector<uint16_t> candidates = spec.fixed_port ? std::vector<uint16_t>{spec.port} : spec.candidates;
   std::optional<Error> first;
-  for (uint16_t port : candidates) {
+  for (uint16_t port : spec.candidates) {
     auto listener = net::listen_tcp({.port = port});
     if (listener) return std::optional<net::Listener>(*std::move(listener));
     if (!first) first = listener.error();
+    if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job(port, spec.job.membership->token))
+      return std::optional<net::Listener>();
   }
-  if (spec.hosts == Symmetric::Hosts::kGuess) return std::optional<net::Listener>();
   return *first;
 }
 

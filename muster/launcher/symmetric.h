@@ -13,12 +13,11 @@ namespace muster::launcher {
 struct Symmetric {
   agent::JobSpec job;  // with job.membership: token, coordinators (the endpoint), node rank, sizes
   rendezvous::MembershipOptions membership;  // of the coordinator, on the node that hosts it
-  std::string host;        // of the endpoint as given: what workers get as MASTER_ADDR in a static rendezvous
-  uint16_t port = 0;       // of the endpoint
-  bool fixed_port = true;  // false: derived; the first free of `candidates` is taken
-  std::vector<uint16_t> candidates;
-  // Who hosts: torchrun's rules. kYes: this node, and an error if the port is taken; kGuess: this node if the port is
-  // free, else a client (somebody else on this machine hosts); kNo: a client.
+  std::string host;                  // of the endpoint as given: what workers get as MASTER_ADDR in a static rendezvous
+  uint16_t port = 0;                 // of the endpoint
+  std::vector<uint16_t> candidates;  // tried in this order: one that the user fixed, or derived ones
+  // Who hosts: torchrun's rules. kYes: this node, and an error if the port is taken; kGuess: this node if a port is
+  // free, else a client where another process on this machine hosts this job; kNo: a client.
   enum class Hosts { kNo, kGuess, kYes } hosts = Hosts::kNo;
 };
 

@@ -14,7 +14,7 @@ class Token {
  public:
   static constexpr size_t kSize = 32;
 
-  Token() = default;  // all zero: what --insecure uses. Whoever knows muster knows it.
+  Token() = default;  // all zero: nobody's yet
   ~Token();
   Token(const Token&) = default;
   Token& operator=(const Token&) = default;
@@ -27,7 +27,6 @@ class Token {
   static Token derive(std::string_view secret, std::string_view job);
 
   std::string hex() const;
-  bool insecure() const;  // all zero
   const unsigned char* data() const { return bytes_.data(); }
   bool operator==(const Token& other) const;  // in constant time
 

@@ -330,7 +330,7 @@ TEST(SymmetricOptions, StaticNodesAreNumbered) {
   Symmetric first = symmetric(machine, {"--nnodes=2", "--node-rank=0", "--master-addr=10.0.0.1", "train.py"});
   EXPECT_EQ(first.host, "10.0.0.1");
   EXPECT_EQ(first.port, 29500);
-  EXPECT_TRUE(first.fixed_port);
+  EXPECT_EQ(first.candidates.size(), 16u) << "nobody has said which port";
   EXPECT_EQ(first.hosts, Hosts::kYes);
   EXPECT_TRUE(first.membership.fixed_ranks);
   EXPECT_EQ(first.membership.min_nodes, 2);
@@ -342,7 +342,12 @@ TEST(SymmetricOptions, StaticNodesAreNumbered) {
   ASSERT_TRUE(first.job.membership);
   EXPECT_EQ(first.job.membership->rank, 0);
   EXPECT_EQ(first.job.membership->min_nodes, 2);
-  EXPECT_THAT(first.job.membership->coordinators, ElementsAre("10.0.0.1:29500"));
+  EXPECT_EQ(first.job.membership->coordinators.size(), 16u);
+  EXPECT_EQ(first.job.membership->coordinators.front(), "10.0.0.1:29500");
+  EXPECT_THAT(
+      symmetric(machine, {"--nnodes=2", "--master-addr=10.0.0.1", "--node-rank=1", "--master-port=7", "train.py"})
+          .job.membership->coordinators,
+      ElementsAre("10.0.0.1:7"));
   EXPECT_TRUE(first.job.membership->store_on_coordinator_port);
   EXPECT_FALSE(first.job.membership->output_to_launcher);
   EXPECT_EQ(first.job.output.label, LabelKind::kHostRank);
@@ -542,6 +547,11 @@ rendezvous::Token token(const Machine& machine, Words words = {}, Verb verb = Ve
   return symmetric(machine, words, verb).job.membership->token;
 }
 
+bool open_to_all(const Machine& machine, Words words = {}, Verb verb = Verb::kRun) {
+  words.insert(words.end(), kNode.begin(), kNode.end());
+  return symmetric(machine, words, verb).job.membership->open_to_all;
+}
+
 TEST(SymmetricToken, ComesFromTheFileTheVariableOrTheKey) {
   Machine machine;
   machine.texts["f"] = "from the file\n";
@@ -552,11 +562,11 @@ TEST(SymmetricToken, ComesFromTheFileTheVariableOrTheKey) {
   const rendezvous::Token by_file = token(machine, {"--token-file=f"});
   EXPECT_FALSE(by_key == by_variable);
   EXPECT_FALSE(by_file == by_variable);
-  EXPECT_FALSE(by_key.insecure());
-  EXPECT_FALSE(by_file.insecure());
+  EXPECT_FALSE(open_to_all(machine));
+  EXPECT_FALSE(open_to_all(machine, {"--token-file=f"}));
   machine.variables["MUSTER_TOKEN"] = " from the file ";
   EXPECT_EQ(token(machine), by_file) << "white space around it does not count";
-  EXPECT_TRUE(token(machine, {"--insecure"}).insecure()) << "the command line beats a variable";
+  EXPECT_TRUE(open_to_all(machine, {"--insecure"})) << "the command line beats a variable";
 }
 
 TEST(SymmetricToken, IsTheSameOnEveryNodeOfAJobAndOfNoOther) {
@@ -571,14 +581,14 @@ TEST(SymmetricToken, IsTheSameOnEveryNodeOfAJobAndOfNoOther) {
 
 TEST(SymmetricToken, AKeyIsMadeByRunAlone) {
   Machine machine;
-  EXPECT_FALSE(token(machine).insecure());
+  EXPECT_FALSE(open_to_all(machine));
   EXPECT_TRUE(machine.key_made);
   machine.key_made = false;
-  EXPECT_TRUE(token(machine, {}, Verb::kTorchrun).insecure());
+  EXPECT_TRUE(open_to_all(machine, {}, Verb::kTorchrun));
   EXPECT_FALSE(machine.key_made);
   EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), HasSubstr("as with torchrun, whoever reaches the port can join"));
   machine.variables["MUSTER_TOKEN"] = "x";
-  EXPECT_FALSE(token(machine, {}, Verb::kTorchrun).insecure());
+  EXPECT_FALSE(open_to_all(machine, {}, Verb::kTorchrun));
   EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), Not(HasSubstr("can join")));
 }
 
