@@ -87,6 +87,7 @@ class ConnectorImpl final : public Connector {
   std::vector<Failure> failures_;  // the last of each address
   std::string last_failure_;
   TimePoint started_ = Clock::now();
+  TimePoint attempted_;
   Duration pause_ = kFirstPause;
   size_t index_ = 0;
   Fd socket_;  // while it connects
@@ -97,7 +98,8 @@ class ConnectorImpl final : public Connector {
 void ConnectorImpl::attempt() {
   if (addresses_.empty() || Clock::now() >= deadline_.time()) return give_up();
   const net::Address& address = addresses_[index_];
-  step_ = loop_.call_at(std::min(Clock::now() + each_, deadline_.time()), [this] { timed_out(); });
+  attempted_ = Clock::now();
+  step_ = loop_.call_at(std::min(attempted_ + each_, deadline_.time()), [this] { timed_out(); });
   socket_.reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) return failed(error_text(errno));
   set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY);
@@ -130,7 +132,8 @@ void ConnectorImpl::closed(const Error& why) {
 }
 
 void ConnectorImpl::timed_out() {
-  failed(fmt::format("{} within {}", channel_ ? "connected, but no handshake" : "no answer", seconds_text(each_)));
+  failed(fmt::format("{} within {}", channel_ ? "connected, but no handshake" : "no answer",
+                     seconds_text(Clock::now() - attempted_)));
 }
 
 void ConnectorImpl::failed(std::string text, std::optional<Error> refusal) {

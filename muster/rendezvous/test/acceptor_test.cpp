@@ -117,6 +117,7 @@ TEST(Acceptor, ClosesWhatNobodyWants) {
 TEST(Acceptor, TellsOfAWrongTokenOnceASecondAHost) {
   Door door;
   std::vector<std::unique_ptr<End>> clients;
+  clients.reserve(5);
   for (int i = 0; i < 5; ++i) clients.push_back(door.join(Token::random()));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 5; }));
   EXPECT_THAT(door.refused, ElementsAre(HasSubstr("127.0.0.1: wrong token: 127.0.0.1 belongs to another job")));
@@ -163,7 +164,7 @@ TEST(Acceptor, WhoDoesNotProveItselfInTimeIsClosed) {
 
 TEST(Acceptor, TheTimeOfStrangersIsNotThatOfMembers) {
   AcceptorOptions options;
-  options.stranger_time = milliseconds(100);
+  options.stranger_time = seconds(1);
   Door door(options);
   auto client = door.join(door.token);
   ASSERT_TRUE(door.until([&] { return door.joined.size() == 1; }));
@@ -181,6 +182,7 @@ TEST(Acceptor, WhenThereAreTooManyTheOldestGoes) {
   options.silent_time = milliseconds(1);
   Door door(options);
   std::vector<Fd> sockets;
+  sockets.reserve(10);
   for (int i = 0; i < 10; ++i) sockets.push_back(door.connect(kFirst));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 4; }));
   for (size_t i = 0; i < sockets.size(); ++i) EXPECT_EQ(closed_silently(sockets[i]), i < 4) << i;
@@ -234,6 +236,7 @@ TEST(Acceptor, NodesThatStartTogetherAllGetIn) {
   options.stranger_time = options.silent_time = options.hello_time = seconds(600);
   Door door(options);
   std::vector<std::unique_ptr<End>> clients;
+  clients.reserve(100);
   for (int i = 0; i < 100; ++i) clients.push_back(door.join(door.token));
   ASSERT_TRUE(door.until([&] { return door.joined.size() == clients.size(); }));
   EXPECT_EQ(door.acceptor->strangers_dropped(), 0);
@@ -242,6 +245,7 @@ TEST(Acceptor, NodesThatStartTogetherAllGetIn) {
 TEST(Acceptor, StrangersDoNotKeepMembersOut) {
   Door door;
   std::vector<Fd> strangers;
+  strangers.reserve(400);
   for (int i = 0; i < 400; ++i) strangers.push_back(door.connect(kFirst));
   auto client = door.join(door.token);
   ASSERT_TRUE(door.until([&] { return door.joined.size() == 1; }));

@@ -208,11 +208,11 @@ TEST(Channel, SilenceInTheHandshakeEndsIt) {
 
 TEST(Channel, AnOpenOneHasNoTimeout) {
   Channel::Options options;
-  options.handshake_timeout = milliseconds(200);
+  options.handshake_timeout = seconds(1);
   Pair pair(options, options);
   ASSERT_TRUE(pair.open());
   bool later = false;
-  pair.loop.call_after(milliseconds(250), [&] { later = true; });
+  pair.loop.call_after(milliseconds(1100), [&] { later = true; });
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return later; }));
   EXPECT_THAT(pair.server.closed, IsEmpty());
   EXPECT_THAT(pair.client.closed, IsEmpty());

@@ -156,16 +156,14 @@ TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
   Server stranger(loop, Token::random());
   uint16_t closed = free_port();
   auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
-  connecting.start({loopback(closed), loopback(stranger.port), loopback(silent->port)}, milliseconds(20),
-                   milliseconds(300));
+  connecting.start({loopback(closed), loopback(stranger.port), loopback(silent->port)}, seconds(60), seconds(1));
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
   const Error& error = connecting.result->error();
   EXPECT_EQ(error.kind, ErrorKind::kTimeout);
   EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connection refused", closed)));
   EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: wrong token", stranger.port)));
-  EXPECT_THAT(error.message,
-              HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake within 0.02 s", silent->port)));
+  EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake within", silent->port)));
 }
 
 TEST(Connector, WithoutAddressesItFails) {

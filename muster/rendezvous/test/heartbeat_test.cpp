@@ -94,6 +94,7 @@ TEST(HeartbeatServer, ServesManyAndOutlivesTheirEnds) {
   net::EventLoop loop;
   HeartbeatServer server;
   std::vector<std::unique_ptr<Warden>> wardens;
+  wardens.reserve(20);
   for (NodeId node = 0; node < 20; ++node) {
     server.admit(node);
     wardens.push_back(std::make_unique<Warden>(loop, server));
