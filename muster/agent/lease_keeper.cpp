@@ -26,6 +26,7 @@ void LeaseKeeper::connect() {
   connector_ = rendezvous::Connector::start(
       loop_, {terms_.coordinator}, options, terms_.lease, Deadline::at(lease_.until()),
       [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+        connector_.reset();
         if (!channel) return;  // the next tick tries again, while there is a lease
         channel_ = *std::move(channel);
         channel_->resume_on(loop_, {.opened = {},
@@ -47,8 +48,8 @@ void LeaseKeeper::tick() {
                               std::chrono::duration<double>(now - link_.last_pulse()).count()));
   if (channel_ && channel_->is_open()) {
     beat();
-  } else if (!channel_) {
-    connect();
+  } else if (!channel_ && !connector_) {
+    connect();  // one that is under way is left alone: a handshake may take longer than a beat
   }
 }
 

@@ -6,8 +6,10 @@
 #include "muster/agent/director.h"
 #include "muster/agent/reach.h"
 #include "muster/agent/report/outcome_codec.h"
+#include "muster/agent/supervisor.h"
 #include "muster/agent/uplink.h"
 #include "muster/agent/warden_link.h"
+#include "muster/base/fd.h"
 #include "muster/net/interfaces.h"
 #include "muster/rendezvous/heartbeat.h"
 #include "muster/rendezvous/member.h"
@@ -113,12 +115,17 @@ void MemberNode::begin() {
                                      Deadline::in(membership_.join_timeout), std::move(handlers));
 }
 
+// A launcher that this node cannot reach hears of it on the way by which it has started the agent.
 void MemberNode::show_waiting(const std::string& what) {
   Console& console = node_.console();
-  if (console.is_terminal(Stream::kStderr)) {
+  const bool changed = std::exchange(said_waiting_, what) != what;
+  if (node_.uplink() != nullptr) {
+    const std::string line = fmt::format("{}{}\n", kCannotReach, what);
+    if (changed) (void)write_all(STDERR_FILENO, line.data(), line.size());
+  } else if (console.is_terminal(Stream::kStderr)) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_);
     console.set_live_line(fmt::format("muster: waiting for the coordinator ({}) · {} s", what, waited.count()));
-  } else if (std::exchange(said_waiting_, what) != what) {
+  } else if (changed) {
     console.log().info("waiting for the coordinator ({})", what);
   }
 }

@@ -198,6 +198,10 @@ int Supervisor::run() {
       job_.membership ? make_member_node(*this, job_, *context_.link) : make_one_node(*this, job_, context_.warden_pid);
   if (prepare_error_) {
     int code = conclude_now();
+    if (uplink_) {
+      uplink_->give_up();
+      wait_for_console();  // for ourselves
+    }
     console_.flush(Deadline::in(kFlushTime));
     return code;
   }

@@ -7,6 +7,9 @@
 
 namespace muster::agent {
 
+// How an agent that has not joined begins a line on stderr which tells its launcher where it fails to connect.
+inline constexpr std::string_view kCannotReach = "muster: cannot reach the launcher: ";
+
 // What the agent process shares with the rest of the program.
 struct AgentContext {
   int warden_pid = 0;

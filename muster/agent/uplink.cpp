@@ -44,6 +44,7 @@ void Uplink::connect(const net::Address& launcher, const rendezvous::Token& toke
       [this, node](Result<std::unique_ptr<rendezvous::Channel>> channel) {
         if (!channel) return give_up();
         channel_ = *std::move(channel);
+        was_connected_ = true;
         channel_->resume_on(loop_, {.opened = {},
                                     .received = [](std::string_view) {},
                                     .closed = [this](const Error&) { loop_.defer([this] { give_up(); }); },
@@ -80,6 +81,9 @@ void Uplink::readable(uint8_t stream) {
   char buffer[kReadSize];
   const ssize_t size = ::read(pipes_[stream].read.get(), buffer, sizeof buffer);
   if (size > 0 && channel_) send_lines(stream, {buffer, static_cast<size_t>(size)});
+  // Nobody could be told why there is no connection but whoever started us, on the way that led here.
+  if (size > 0 && !was_connected_ && stream == 1) [[maybe_unused]]
+    ssize_t told = ::write(STDERR_FILENO, buffer, static_cast<size_t>(size));
   update();
 }
 

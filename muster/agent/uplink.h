@@ -26,7 +26,8 @@ class Uplink {
   void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node);
   // The last bytes have been written: an unfinished line goes too.
   void flush();
-  // Nobody will ever read: what comes is dropped.
+  // Nobody will ever read: what comes is dropped. Before there was a connection, what goes to stderr goes to this
+  // process's own: whoever started it may read that.
   void give_up();
   // Everything that was written has been handed to the network, or dropped.
   bool idle() const;
@@ -48,6 +49,7 @@ class Uplink {
   std::unique_ptr<rendezvous::Connector> connector_;
   std::unique_ptr<rendezvous::Channel> channel_;
   bool gone_ = false;
+  bool was_connected_ = false;
   bool reading_ = false;
   std::function<void()> on_idle_;
 };

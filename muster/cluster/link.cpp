@@ -73,6 +73,7 @@ void Link::watch_all() {
   // The loop outlives the link, which unwatches all of this before it goes.
   loop_.watch(output_.get(), EPOLLIN, [this](uint32_t) {
     auto self = shared_from_this();
+    read_said();  // what a login script said before the greeting is told before it
     if (read_output() == Read::kEnd) loop_.unwatch(output_.get());
   });
   loop_.watch(said_.get(), EPOLLIN, [this](uint32_t) {

@@ -18,7 +18,8 @@ class Starter {
   struct Handlers {
     // Worth a word on the moving line: "connecting", "sending the program (5.2 MB)", "attempt 3: connection refused".
     std::function<void(int position, const std::string& what)> progress;
-    // The way to the agent, or the agent itself, has ended. `joined` agents end too when their job does.
+    // The way to the agent, or the agent itself, has ended. `joined` agents end too when their job does. kNotFound and
+    // kNotExecutable: what the job is to run is not there, or no program.
     std::function<void(int position, const Error& why, bool may_try_again)> failed;
     std::function<void(int position, std::string_view line)> said;  // a line on stderr that is not an error of ssh
   };
@@ -31,5 +32,8 @@ class Starter {
   // Ends the way to it, and a local agent itself; failed() is not called. start() may be called again.
   virtual void abandon(int position) = 0;
 };
+
+// Of an agent that ended: in its own words, if its last line on stderr has them. Pure.
+Error agent_ended(const process::ExitStatus& status, std::string_view last_line);
 
 }  // namespace muster::cluster

@@ -6,6 +6,7 @@
 
 #include "muster/agent/publication.h"
 #include "muster/agent/stop_policy.h"
+#include "muster/agent/supervisor.h"
 #include "muster/agent/warden.h"
 #include "muster/base/environment.h"
 #include "muster/cluster/local/starter.h"
@@ -30,7 +31,7 @@ class FanOutRun {
   int run();
 
  private:
-  // What is known of one host of the list.
+  // What is known of one host of the list. Nobody joins with another position (membership.h).
   struct Place {
     int attempts = 0;
     bool joined = false;
@@ -42,6 +43,7 @@ class FanOutRun {
   void start_agent(int position);
   std::string description_for(int position) const;
   cluster::Starter::Handlers starter_handlers();
+  void agent_said(int position, std::string_view line);
   void agent_failed(int position, const Error& why, bool may_try_again);
   void node_joined(const rendezvous::Node& node);
   void node_gone(const rendezvous::Node& node);
@@ -117,11 +119,16 @@ cluster::Starter::Handlers FanOutRun::starter_handlers() {
   return {.progress = [this](int position, const std::string& what) { head_.set_note(position, what); },
           .failed = [this](int position, const Error& why,
                            bool may_try_again) { agent_failed(position, why, may_try_again); },
-          .said =
-              [this](int position, std::string_view line) {
-                console_.write(agent::Stream::kStderr,
-                               fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, line));
-              }};
+          .said = [this](int position, std::string_view line) { agent_said(position, line); }};
+}
+
+void FanOutRun::agent_said(int position, std::string_view line) {
+  if (line.starts_with(agent::kCannotReach)) {
+    line.remove_prefix(agent::kCannotReach.size());
+    return head_.set_note(position, fmt::format("its agent cannot reach {}", line));
+  }
+  console_.write(agent::Stream::kStderr,
+                 fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, line));
 }
 
 void FanOutRun::start_agents() {
@@ -151,9 +158,10 @@ std::string FanOutRun::description_for(int position) const {
 }
 
 void FanOutRun::node_joined(const rendezvous::Node& node) {
-  if (!node.join.position || static_cast<size_t>(*node.join.position) >= places_.size()) return;
+  if (!node.join.position) return;
   Place& place = places_[static_cast<size_t>(*node.join.position)];
   place.joined = true;
+  loop_.cancel(place.retry);  // one that was taken for lost
   starter_->joined(*node.join.position);
   coordinator_->host_hopeful(*node.join.position);
 }
@@ -175,12 +183,12 @@ void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again)
   const size_t present = coordinator_->state().nodes.size();
   const RetryDecision decision =
       decide_retry(place.attempts, may_try_again, present >= rendezvous::needed_nodes(spec_.membership));
-  const std::string refusal = head_.refusal_of(spec_.hosts[static_cast<size_t>(position)].name);
-  const std::string& reason = refusal.empty() ? why.message : refusal;
-  std::string note = fmt::format("{}, attempt {}", reason, place.attempts);
-  if (!decision.again && refusal.empty() && !why.hint.empty()) note += "; " + why.hint;
-  head_.set_note(position, note);
-  if (decision.hopeless) coordinator_->host_hopeless(position, reason);
+  const std::string& host = spec_.hosts[static_cast<size_t>(position)].name;
+  std::string reason = head_.refusal_of(host);
+  if (reason.empty()) reason = decision.hopeless ? why.text() : why.message;
+  if (reason.starts_with(host + ": ")) reason.erase(0, host.size() + 2);
+  head_.set_note(position, decision.hopeless ? reason : fmt::format("{}, attempt {}", reason, place.attempts));
+  if (decision.hopeless) coordinator_->host_hopeless(position, reason, exit_code(why));
   if (decision.again) place.retry = loop_.call_after(decision.after, [this, position] { start_agent(position); });
 }
 

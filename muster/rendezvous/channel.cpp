@@ -329,7 +329,8 @@ void ChannelImpl::hand_over(Fd socket, std::string_view bytes) {
 void ChannelImpl::send(std::string_view message) {
   if (state_ == State::kClosed || write_failed_ || error_) return;
   if (unsent() + message.size() > max_unsent_)
-    return fail_later(peer_error(fmt::format("{} does not read: {} bytes are waiting for it", name(), unsent())));
+    return fail_later(
+        {ErrorKind::kTimeout, fmt::format("{} does not read: {} bytes are waiting for it", name(), unsent()), {}});
   if (state_ != State::kOpen) {
     early_.emplace_back(message);
     early_size_ += message.size();
@@ -458,7 +459,8 @@ Error ChannelImpl::lost(int error) const {
   const char* when = state_ == State::kOpen ? "" : " during the handshake";
   if (error == 0) return peer_error(fmt::format("closed by {}{}", name(), when));
   if (error == ECONNRESET) return peer_error(fmt::format("closed by {}{} (connection reset)", name(), when));
-  return peer_error(fmt::format("connection with {} lost{}: {}", name(), when, std::strerror(error)));
+  // The network's doing: the peer may not know.
+  return {ErrorKind::kSystem, fmt::format("connection with {} lost{}: {}", name(), when, std::strerror(error)), {}};
 }
 
 std::string ChannelImpl::name() const { return peer_.length == 0 ? "the peer" : peer_.text(); }

@@ -85,7 +85,7 @@ class Coordinator::Impl {
   void on(NodeId node, const StopRequest& request);
   template <typename Other>
   void on(NodeId node, const Other& /*not for a coordinator*/) {
-    lose(node, false, "it broke the protocol");
+    lose(node, true, "it broke the protocol");
   }
   void lose(NodeId node, bool silent, const std::string& why);
 
@@ -228,7 +228,7 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
 
 void Coordinator::Impl::received(NodeId node, std::string_view bytes) {
   auto message = decode(bytes);
-  if (!message) return lose(node, false, message.error().message);
+  if (!message) return lose(node, true, message.error().message);
   std::visit([&](const auto& each) { on(node, each); }, *message);
   if (!std::holds_alternative<RoundStarted>(*message)) decide_soon();
 }
@@ -475,8 +475,8 @@ void Coordinator::serve_other(std::function<void(Fd, const net::Address&, std::s
 void Coordinator::stop(int signal) { impl_->stop(signal); }
 void Coordinator::kill() { impl_->kill(); }
 void Coordinator::pass_signal(int signal) { impl_->pass_signal(signal); }
-void Coordinator::host_hopeless(int position, const std::string& why) {
-  rendezvous::host_hopeless(impl_->state_, position, why);
+void Coordinator::host_hopeless(int position, const std::string& why, int exit_code) {
+  rendezvous::host_hopeless(impl_->state_, position, why, exit_code);
   impl_->decide_soon();
 }
 void Coordinator::host_hopeful(int position) { rendezvous::host_hopeful(impl_->state_, position); }

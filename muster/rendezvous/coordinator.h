@@ -64,7 +64,7 @@ class Coordinator {
   void stop(int signal);         // end the job: every node stops its workers with it
   void kill();                   // and now without any grace
   void pass_signal(int signal);  // to every worker of every node
-  void host_hopeless(int position, const std::string& why);
+  void host_hopeless(int position, const std::string& why, int exit_code = kMusterFailed);
   void host_hopeful(int position);
   void take_output();  // the client has room again
   const State& state() const;

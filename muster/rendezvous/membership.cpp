@@ -197,7 +197,7 @@ std::string awaited_text(const MembershipOptions& options, const Missing& missin
 // "n3: connection refused; n4: given up"
 std::string hopeless_text(const State& state, const MembershipOptions& options, const Missing& missing) {
   return some_of(missing.hopeless, "; ", [&](int position) {
-    const std::string& why = state.hopeless.at(position);
+    const std::string& why = state.hopeless.at(position).why;
     return host_name(options, position) + ": " + (why.empty() ? "given up" : why);
   });
 }
@@ -228,15 +228,19 @@ Decision end_with_too_few(const State& state, const MembershipOptions& options, 
   if (!state.gone.empty()) parts.push_back(sentences(state.gone));
   if (!missing.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, missing));
   if (!missing.hopeless.empty()) parts.push_back(hopeless_text(state, options, missing));
-  return end(state.round < 0 ? "join-timeout" : "node-lost", kMusterFailed, join(parts, "; "));
+  auto telling = std::ranges::find_if(
+      missing.hopeless, [&](int position) { return state.hopeless.at(position).exit_code != kMusterFailed; });
+  int exit_code = telling == missing.hopeless.end() ? kMusterFailed : state.hopeless.at(*telling).exit_code;
+  return end(state.round < 0 ? "join-timeout" : "node-lost", exit_code, join(parts, "; "));
 }
 
 Decision with_too_few(TimePoint now, const State& state, const MembershipOptions& options, const Missing& missing) {
   TimePoint deadline = state.began + options.join_timeout;
   if (now >= deadline)
     return end_with_too_few(state, options, missing, fmt::format(" after {}", seconds(now - state.began)));
-  if (options.expected > 0 && missing.awaited.empty())
-    return end_with_too_few(state, options, missing, " and no other can come");
+  if (options.expected > 0 && state.nodes.size() + missing.awaited.size() < needed_nodes(options))
+    return end_with_too_few(state, options, {{}, missing.hopeless},
+                            missing.awaited.empty() ? " and no other can come" : " and not enough can come");
   return wait(fmt::format("{}; waiting for {}, {} left", count_text(state, options), awaited_text(options, missing),
                           seconds(deadline - now)),
               deadline);

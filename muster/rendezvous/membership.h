@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/base/error.h"
 #include "muster/rendezvous/protocol.h"
 
 namespace muster::rendezvous {
@@ -62,6 +63,13 @@ struct Ghost {
   std::string why;
 };
 
+// Why a host that is expected does not come, and the exit code of a job that fails for it: a program that is not there
+// has its own.
+struct Hopeless {
+  std::string why;
+  int exit_code = kMusterFailed;
+};
+
 //   kNone ──▶ kOpening ── StartRound sent ──▶ kRunning ──▶ kStopping, until all are reaped ──▶ kOpening of the next
 //             kOpening ── before that a stop, or a member is gone ───▶ kStopping; nobody has workers yet
 // A round that has ended stays kStopping until the next one opens or the job ends. During kOpening all are kIdle.
@@ -86,7 +94,7 @@ struct State {
   std::map<NodeId, Node> nodes;  // connected
   std::vector<Ghost> ghosts;
   std::map<std::string, std::vector<TimePoint>> losses;  // by host
-  std::map<int, std::string> hopeless;  // positions of expected hosts that a launcher has given up on, and why
+  std::map<int, Hopeless> hopeless;                      // positions of expected hosts that a launcher has given up on
   NodeId next_node = 1;
   std::optional<TimePoint> last_join;
 
@@ -162,8 +170,9 @@ void node_heard(TimePoint now, State& state, NodeId node);
 // `why`: "connection closed by 10.0.0.2:4711", or the whole sentence that decide() gave.
 void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, bool silent,
                const std::string& why);
-void host_hopeless(State& state, int position, const std::string& why = {});  // the launcher starts no agent there
-void host_hopeful(State& state, int position);                                // and tries again
+// The launcher starts no agent there; it tries again.
+void host_hopeless(State& state, int position, const std::string& why = {}, int exit_code = kMusterFailed);
+void host_hopeful(State& state, int position);
 void round_opened(State& state, const std::vector<NodeId>& members);  // OpenStore was sent; state.round is its number
 void round_running(State& state);                                     // StartRound was sent
 void round_stopping(TimePoint now, State& state, const std::string& reason, bool counts_as_restart);

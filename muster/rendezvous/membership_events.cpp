@@ -34,6 +34,15 @@ std::optional<std::string> rank_refusal(const State& state, const MembershipOpti
   return std::nullopt;
 }
 
+// An agent whose launcher lost sight of it may come beside the one that was started in its place.
+std::optional<std::string> position_refusal(const State& state, const MembershipOptions& options, const Join& join) {
+  if (!join.position || *join.position >= options.expected)
+    return fmt::format("{} is not among the {} hosts of this job", join.host, options.expected);
+  for (const auto& [id, node] : state.nodes)
+    if (node.join.position == join.position) return fmt::format("{} has joined already", node.join.host);
+  return std::nullopt;
+}
+
 std::string nnodes(int min, int max) { return min == max ? fmt::format("{}", max) : fmt::format("{}:{}", min, max); }
 
 }  // namespace
@@ -49,6 +58,8 @@ std::optional<std::string> refusal(TimePoint now, const State& state, const Memb
                        nnodes(join.min_nodes, join.max_nodes), nnodes(options.min_nodes, options.max_nodes));
   if (options.fixed_ranks)
     if (auto reason = rank_refusal(state, options, join)) return reason;
+  if (options.expected > 0)
+    if (auto reason = position_refusal(state, options, join)) return reason;
   auto known = state.losses.find(join.host);
   if (known == state.losses.end()) return std::nullopt;
   auto losses = std::ranges::count_if(known->second, [&](TimePoint time) { return now - time <= options.loss_window; });
@@ -103,7 +114,9 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   }
 }
 
-void host_hopeless(State& state, int position, const std::string& why) { state.hopeless[position] = why; }
+void host_hopeless(State& state, int position, const std::string& why, int exit_code) {
+  state.hopeless[position] = {why, exit_code};
+}
 
 void host_hopeful(State& state, int position) { state.hopeless.erase(position); }
 

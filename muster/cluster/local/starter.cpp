@@ -79,8 +79,7 @@ void LocalStarter::said(int position, std::string_view line) {
 void LocalStarter::ended(int position, const process::ExitStatus& status) {
   Agent agent = std::move(agents_[position]);
   agents_.erase(position);
-  Error error{ErrorKind::kPeer, fmt::format("the agent ended: {}", status.text()), {}};
-  if (!agent.joined && !agent.last_line.empty()) error.message += fmt::format(" ({})", agent.last_line);
+  const Error error = agent_ended(status, agent.joined ? "" : agent.last_line);
   // An agent that ended by itself before it joined has said why, and would again.
   bool may_try_again = agent.joined || status.signal != 0;
   if (handlers_.failed) handlers_.failed(position, error, may_try_again);

@@ -291,10 +291,9 @@ void SshStarter::ended(Node& node, const process::ExitStatus& status) {
 
 void SshStarter::agent_ended(Node& node, const process::ExitStatus& status) {
   bool lost = status.shell_code() == kSshFailed || status.signal != 0;
-  Error error{ErrorKind::kPeer, fmt::format("the agent ended: {}", status.text()), {}};
+  Error error = cluster::agent_ended(status, node.joined ? "" : node.output);
   if (lost)
     error.message = "ssh: " + (node.errors.empty() ? "connection lost" : explain_failure(kSshFailed, node.errors).text);
-  if (!lost && !node.joined && !node.output.empty()) error.message += fmt::format(" ({})", node.output);
   // One that ended by itself before it joined has said why, and would again.
   fail(node, error, lost || node.joined);
 }
@@ -304,11 +303,11 @@ void SshStarter::step_failed(Node& node, const std::string& why) {
   if (node.step == Step::kOwnProgram) node.own_failure = fmt::format("{}: {}", options_.program, why);
   if (auto next = step_after_failure(node.step, options_.push)) return enter(node, *next);
   if (node.step == Step::kSentProgram) {
-    return fail(node, {ErrorKind::kNotExecutable, "the program was sent, but does not run there: " + why, {}}, false);
+    return fail(node, {ErrorKind::kPeer, "the program was sent, but does not run there: " + why, {}}, false);
   }
   std::string what = node.own_failure.empty() ? why : node.own_failure;
   fail(node,
-       {ErrorKind::kNotFound, fmt::format("no muster {} there ({})", version(), what),
+       {ErrorKind::kPeer, fmt::format("no muster {} there ({})", version(), what),
         "install it there, or let it be sent with --push-binary"},
        false);
 }
@@ -335,6 +334,7 @@ void SshStarter::fail(Node& node, const Error& error, bool may_try_again) {
 
 // Never from within start(): who calls it is not ready for the answer.
 void SshStarter::fail_later(int position, Error error) {
+  error.kind = ErrorKind::kSystem;  // of this machine, not of what the job is to run
   loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
     if (alive.expired()) return;
     if (auto found = nodes_.find(position); found != nodes_.end()) fail(found->second, error, false);

@@ -111,6 +111,41 @@ TEST(KnownHosts, TooFewWithoutHopeIsTheEnd) {
   EXPECT_EQ(job.last.reason, "1 of 3 nodes, 2 needed and no other can come; n1: ssh: connection refused; n2: given up");
 }
 
+TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
+  Job job(known(3, 3, 3));
+  job.joins("n0", 0);
+  host_hopeless(job.state, 2, "ssh: no such host");
+  EXPECT_EQ(job.settle(), "join-timeout") << "n1 may still come and would not help";
+  EXPECT_EQ(job.last.exit_code, 125);
+  EXPECT_EQ(job.last.reason, "1 of 3 nodes and not enough can come; n2: ssh: no such host");
+}
+
+TEST(KnownHosts, AMissingProgramGivesTheJobItsExitCode) {
+  Job job(known(3, 3, 3));
+  host_hopeless(job.state, 1, "ssh: no such host");
+  host_hopeless(job.state, 2, "/tmp/x does not exist", 127);
+  EXPECT_EQ(job.settle(), "join-timeout");
+  EXPECT_EQ(job.last.exit_code, 127);
+}
+
+TEST(KnownHosts, EachPlaceIsTakenOnceAndOnlyByItsOwn) {
+  Job job(known(2, 2, 2));
+  job.joins("n1", 1);
+  Join join;
+  join.host = "n1";
+  join.position = 1;
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), "n1 has joined already");
+  join.position = 0;
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), std::nullopt);
+  join.position = 2;
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), "n1 is not among the 2 hosts of this job");
+  join.position.reset();
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), "n1 is not among the 2 hosts of this job");
+  job.closes(1);
+  join.position = 1;
+  EXPECT_EQ(refusal(job.now, job.state, job.options, join), std::nullopt);
+}
+
 TEST(KnownHosts, TheTimeoutNamesTheMissing) {
   Job job(known(3, 3, 3));
   job.options.expected_hosts.pop_back();

@@ -1,0 +1,103 @@
+"""A job on several nodes of this machine, and what goes wrong with it: what is said, the exit code, and what is left."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.multiprocess
+
+TIMEOUT = 60
+
+# An ssh that leads to this machine. HOSTS is a dictionary: what becomes of an agent there, as a function of its program.
+SSH = f"""#!{sys.executable}
+import os, re, subprocess, sys
+host, program = sys.argv[sys.argv.index("--") + 1], sys.argv[-2]
+
+def say(text, code):
+    sys.stderr.write(text + "\\n")
+    sys.exit(code)
+
+def reached():
+    os.execv(program, [program, "agent"])
+
+def misled():
+    agent = subprocess.Popen([program, "agent"], stdin=subprocess.PIPE)
+    head = sys.stdin.buffer.read(16)
+    body = sys.stdin.buffer.read(int.from_bytes(head[12:], "little"))
+    wrong = lambda match: match[1] + b"%d" % (int(match[2]) ^ 1)
+    agent.stdin.write(head + re.sub(rb"((?:127\\.0\\.0\\.1|\\[::1\\]):)(\\d+)", wrong, body))
+    agent.stdin.flush()
+    sys.exit(agent.wait())
+
+def without_program():
+    agent = subprocess.run([program, "agent"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    sys.stdout.buffer.write(agent.stdout)
+    sys.stdout.flush()
+    sys.stdin.buffer.read(1)
+    say("muster: error: /x/train does not exist", 127)
+
+HOSTS
+"""
+
+
+@pytest.fixture
+def over_ssh(start_muster, tmp_path):
+    """over_ssh({host: what}, *args) -> the launcher, whose hosts are what SSH has under that name."""
+
+    def start(hosts, *args):
+        ssh = tmp_path / "ssh"
+        choices = "".join(f"if host == {name!r}: {what}\n" for name, what in hosts.items())
+        ssh.write_text(SSH.replace("HOSTS", choices))
+        ssh.chmod(0o755)
+        options = ["--hosts", ",".join(hosts), "--ssh", ssh, "--interface", "lo", "--nproc-per-node", 1]
+        return start_muster(
+            ["run", *options, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+
+    return start
+
+
+REFUSED = 'say("ssh: connect to host n1 port 22: Connection refused", 255)'
+
+
+def test_a_host_that_does_not_exist_ends_the_job_at_once(over_ssh):
+    unknown = 'say("ssh: Could not resolve hostname n2: Name or service not known", 255)'
+    launcher = over_ssh({"n1": REFUSED, "n2": unknown}, "true")
+    _, err = launcher.communicate(timeout=TIMEOUT)
+    assert launcher.returncode == 125
+    assert re.search(r"true failed: 0 of 2 nodes and not enough can come; n2: ssh: no such host\n", err), err
+
+
+def test_the_time_to_join_ends_with_what_is_known_of_each(over_ssh):
+    launcher = over_ssh({"n1": REFUSED, "n2": "reached()"}, "--join-timeout", "2", "true")
+    _, err = launcher.communicate(timeout=TIMEOUT)
+    assert launcher.returncode == 125
+    assert "true failed: 1 of 2 nodes after 2.0 s; no word of n1\n" in err
+    assert re.search(r"  missing  n1: ssh: connection refused, attempt \d\n", err), err
+
+
+def test_a_program_that_one_node_lacks(over_ssh, tmp_path):
+    launcher = over_ssh({"n1": "reached()", "n2": "without_program()"}, "--report", "report", "/bin/true")
+    _, err = launcher.communicate(timeout=TIMEOUT)
+    assert launcher.returncode == 127
+    assert "n2: /x/train does not exist\n" in err
+    report = json.loads((tmp_path / "report").read_text())
+    assert report["exit_code"] == 127 and "n2: /x/train does not exist" in report["message"]
+
+
+def test_an_agent_that_cannot_reach_its_launcher_says_where(over_ssh):
+    launcher = over_ssh({"n1": "misled()"}, "--join-timeout", "3", "true")
+    _, err = launcher.communicate(timeout=TIMEOUT)
+    assert launcher.returncode == 125
+    assert re.search(r"  missing  n1: its agent cannot reach \S+:\d+: connection refused\n", err), err
+
+
+def test_an_agent_that_cannot_prepare_says_why(over_ssh, tmp_path):
+    (tmp_path / "taken").touch()
+    launcher = over_ssh({"n1": "reached()"}, "--log-dir", tmp_path / "taken", "true")
+    _, err = launcher.communicate(timeout=TIMEOUT)
+    assert launcher.returncode == 125
+    assert f"n1: --log-dir {tmp_path}/taken: it is a file, not a directory\n" in err
