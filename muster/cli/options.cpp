@@ -47,7 +47,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "A job of this node alone, on a free port and with a fresh id; --rdzv-backend, --rdzv-endpoint and --rdzv-id are "
    "ignored. What `muster run` does anyway."},
   {Opt::kMaxRestarts, "max-restarts", 0, K::kInteger, "N", "0", nullptr, "", kPet, false, false, kTorch, G::kFailure,
-   "How often all workers are started again after one has failed. Logs of every round are kept."},
+   "How often all workers are started again after one has failed; one budget for all nodes, of which a lost node uses none. Logs of "
+   "every round are kept."},
   {Opt::kMonitorInterval, "monitor-interval", 0, K::kNumber, "SECONDS", "0.1", nullptr, "", kPet, false, false, kTorch,
    G::kFailure, "Accepted for torchrun's sake: exits are seen at once, nothing is polled."},
   {Opt::kStartMethod, "start-method", 0, K::kText, "METHOD", "spawn", nullptr, "spawn|fork|forkserver", kPet, false, false,
@@ -64,8 +65,9 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Run the script with Python, whatever it looks like. (torchrun runs it inside its own interpreter; here it gets a "
    "fresh one, which a script cannot tell apart.)"},
   {Opt::kLogDir, "log-dir", 0, K::kText, "DIR", nullptr, nullptr, "", kPet, false, false, kTorch, G::kOutput,
-   "Base of the log files: DIR/<id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}. `muster run` "
-   "then files both streams and shows them too, unless -r or -t say otherwise. /dev/null: no files."},
+   "Base of the log files: DIR/<id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}; on each of several "
+   "nodes DIR/<id>_<job>/r<round>/<host>/<rank>.{out,err}. `muster run` then files both streams and shows them too, unless -r or "
+   "-t say otherwise. /dev/null: no files."},
   {Opt::kRedirects, "redirects", 'r', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,
    "Streams that go to log files only: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, e.g. 0:3,1:2."},
   {Opt::kTee, "tee", 't', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,
@@ -89,7 +91,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "a free one each round; 29500 where nodes that run their own muster meet", "", kPet, false, false, kTorch,
    G::kRendezvous, "Port of the store on node 0, given to workers as MASTER_PORT. A fixed port that is taken is an error."},
   {Opt::kLocalAddr, "local-addr", 0, K::kText, "HOST", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
-   "Address of this node, where the one found by itself is wrong."},
+   "Address of this node, where the one found by itself is wrong. Ignored in jobs on several nodes, which have --interface."},
   {Opt::kLogsSpecs, "logs-specs", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, false, kTorch, G::kOutput,
    "Not supported: it names a Python class inside torchrun. Use --log-dir, -r, -t and --log-line-prefix-template."},
   {Opt::kNumaBinding, "numa-binding", 0, K::kText, "MODE", nullptr, nullptr, "node|socket|exclusive|core-complex", false,
@@ -118,7 +120,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kFailure,
-   "Write the failure report there as JSON too."},
+   "Write the failure report there as JSON too: one for all nodes, where the job is started or hosted."},
   {Opt::kEvents, "events", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Append what happens to the job to this file, one JSON object a line."},
   {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker where torch is older than 1.13", "agent|worker", false,
@@ -143,7 +145,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kHostfile, "hostfile", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "The same from a file: a host a line as n1, n1:4 or n1 slots=4; # begins a comment."},
   {Opt::kLocalNodes, "local-nodes", 0, K::kInteger, "N", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
-   "Run N simulated nodes on this machine, each with an agent, log files and a name of its own. For trying and testing."},
+   "Run N simulated nodes on this machine, each with an agent, log files and a name of its own; they share its cores. For "
+   "trying and testing."},
   {Opt::kSsh, "ssh", 0, K::kText, "PROGRAM", "ssh", nullptr, "", false, false, true, kTorch, G::kNodes,
    "What reaches the hosts of --hosts and --hostfile."},
   {Opt::kSshOption, "ssh-option", 0, K::kRepeat, "OPTION", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,

@@ -33,10 +33,25 @@ TEST(WaitingLine, DoesNotNameThemAll) {
 
 TEST(WaitingLine, NobodyKnowsWhoWillCome) {
   rendezvous::MembershipOptions options;
-  options.max_nodes = 3;
+  options.min_nodes = options.max_nodes = 3;
   rendezvous::State state;
   join(state, 0);
   EXPECT_EQ(waiting_line(state, options, {}), "1 of 3 nodes");
+  options.min_nodes = 2;
+  EXPECT_EQ(waiting_line(state, options, {}), "1 of 3 nodes · 2 are needed");
+  join(state, 1);
+  EXPECT_EQ(waiting_line(state, options, {}), "2 of 3 nodes · last call");
+}
+
+TEST(WaitingLine, NumberedNodesHaveNoNameYet) {
+  rendezvous::MembershipOptions options;
+  options.min_nodes = options.max_nodes = 4;
+  options.fixed_ranks = true;
+  rendezvous::State state;
+  rendezvous::Join second;
+  second.rank = 1;
+  rendezvous::node_joined(Clock::now(), state, second);
+  EXPECT_EQ(waiting_line(state, options, {}), "1 of 4 nodes · waiting for node rank 0, 2, 3");
 }
 
 }  // namespace
