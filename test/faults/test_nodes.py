@@ -1,11 +1,16 @@
 """A job on several nodes of this machine, and what goes wrong with it: what is said, the exit code, and what is left."""
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+
+from harness import GONE_WITHIN_S, children_of, shell, wait_gone
 
 pytestmark = pytest.mark.multiprocess
 
@@ -101,3 +106,47 @@ def test_an_agent_that_cannot_prepare_says_why(over_ssh, tmp_path):
     _, err = launcher.communicate(timeout=TIMEOUT)
     assert launcher.returncode == 125
     assert f"n1: --log-dir {tmp_path}/taken: it is a file, not a directory\n" in err
+
+
+# --- nodes of this machine -------------------------------------------------------------------------------------------
+
+
+class Nodes:
+    """A job of two simulated nodes with one worker each, once all its processes are there."""
+
+    def __init__(self, launcher):
+        self.launcher = launcher
+        deadline = time.monotonic() + TIMEOUT
+        while not (self._look() and len(self.workers) == 2):
+            assert launcher.poll() is None, launcher.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def _look(self):
+        self.wardens = children_of(self.launcher.pid)
+        self.agents = [pid for warden in self.wardens for pid in children_of(warden)]
+        self.workers = [pid for agent in self.agents for pid in children_of(agent)]
+        return len(self.agents) == 2
+
+
+@pytest.fixture
+def two_nodes(start_muster, tmp_path):
+    """two_nodes(script, *options) -> Nodes"""
+
+    def start(script, *options):
+        command = ["run", "--local-nodes", 2, "--nproc-per-node", 1, *options, *shell(script)]
+        return Nodes(start_muster(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path))
+
+    return start
+
+
+def test_all_agents_at_once(two_nodes, job_marker):
+    """Their wardens end what they left, undisturbed by a launcher that starts others in their place."""
+    # Grandchildren, so that there is something to clean up; in the second round nobody stays.
+    job = two_nodes("test $MUSTER_ROUND != 0 || for i in 1 2 3 4; do sleep 600 & done; wait")
+    for agent in job.agents:
+        os.kill(agent, signal.SIGKILL)
+    _, err = job.launcher.communicate(timeout=TIMEOUT)
+    assert job.launcher.returncode == 0, err
+    assert "node0 is lost: " in err or "node1 is lost: " in err
+    assert wait_gone(job_marker, GONE_WITHIN_S) == {}

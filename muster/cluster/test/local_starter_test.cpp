@@ -96,6 +96,29 @@ TEST_F(LocalStarterTest, TheEndOfTheStarterIsTheEndOfItsAgents) {
   EXPECT_EQ(contents(dir_ / "asked"), "asked\n");
 }
 
+TEST_F(LocalStarterTest, OneThatIsAbandonedMayCleanUp) {
+  make("echo up >&2; read end; sleep 0.2; echo cleaned >&2");
+  starter_->start(0, {"a", {}}, "");
+  ASSERT_TRUE(until("0 said up"));
+  starter_->abandon(0);
+  told_.lines.clear();
+  starter_->start(0, {"a", {}}, "");  // its successor
+  ASSERT_TRUE(until("0 said up"));
+  ASSERT_TRUE(until("0 said cleaned"));
+  EXPECT_FALSE(told_.has("0 failed"));
+}
+
+TEST_F(LocalStarterTest, OneThatIsAbandonedDoesNotOutliveTheStarter) {
+  make("echo $$ >&2; while :; do sleep 0.05; done");
+  starter_->start(0, {"a", {}}, "");
+  ASSERT_TRUE(until("0 said"));
+  pid_t pid = static_cast<pid_t>(*parse_int(told_.lines.back().substr(7)));
+  starter_->abandon(0);
+  EXPECT_EQ(kill(pid, 0), 0);
+  starter_.reset();
+  EXPECT_EQ(kill(pid, 0), -1);
+}
+
 TEST_F(LocalStarterTest, AnAgentThatDoesNotListenIsKilled) {
   make("trap '' TERM; echo $$ >&2; while :; do sleep 0.05; done");
   starter_->start(0, {"a", {}}, "");
