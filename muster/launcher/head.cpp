@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <set>
 
 #include "muster/agent/publication.h"
 #include "muster/agent/report/outcome_codec.h"
@@ -36,11 +37,12 @@ namespace {
 // Each with what is known of it.
 std::vector<std::string> missing_hosts(const State& state, const rendezvous::MembershipOptions& membership,
                                        const std::map<int, std::string>& notes) {
+  std::set<int> here;
+  for (const auto& [id, node] : state.nodes)
+    if (node.join.position) here.insert(*node.join.position);
   std::vector<std::string> missing;
   for (int position = 0; position < membership.expected; ++position) {
-    const bool here = std::any_of(state.nodes.begin(), state.nodes.end(),
-                                  [&](const auto& node) { return node.second.join.position == position; });
-    if (here) continue;
+    if (here.contains(position)) continue;
     const auto index = static_cast<size_t>(position);
     std::string name =
         index < membership.expected_hosts.size() ? membership.expected_hosts[index] : fmt::format("node {}", position);

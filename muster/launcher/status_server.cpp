@@ -46,6 +46,17 @@ std::string_view state_name(const rendezvous::State& state) {
   return "";
 }
 
+std::map<rendezvous::NodeId, int> ranks_of_members(const rendezvous::State& state) {
+  std::map<rendezvous::NodeId, int> first_ranks;
+  int rank = 0;
+  for (rendezvous::NodeId member : state.members) {
+    first_ranks[member] = rank;
+    auto found = state.nodes.find(member);
+    if (found != state.nodes.end()) rank += found->second.join.workers;
+  }
+  return first_ranks;
+}
+
 double unix_time(TimePoint time) {
   auto age = Clock::now() - time;
   auto then = std::chrono::system_clock::now() - age;
@@ -98,7 +109,12 @@ class StatusServer::Impl {
   std::string document() const {
     const rendezvous::State& state = coordinator_.state();
     Json nodes = Json::array();
-    for (const auto& [id, node] : state.nodes) nodes.push_back(describe(id, node));
+    const std::map<rendezvous::NodeId, int> first_ranks = ranks_of_members(state);
+    for (const auto& [id, node] : state.nodes) {
+      auto first_rank = first_ranks.find(id);
+      nodes.push_back(
+          describe(id, node, first_rank == first_ranks.end() ? std::nullopt : std::optional(first_rank->second)));
+    }
     Json json = {{"job", coordinator_.job()},
                  {"run_id", job_.run_id},
                  {"pid", ::getpid()},
@@ -114,19 +130,13 @@ class StatusServer::Impl {
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 
-  Json describe(rendezvous::NodeId id, const rendezvous::Node& node) const {
-    const auto& members = coordinator_.state().members;
-    const bool member = std::find(members.begin(), members.end(), id) != members.end();
-    int first_rank = 0;
-    for (rendezvous::NodeId other : members) {
-      if (other == id) break;
-      auto found = coordinator_.state().nodes.find(other);
-      if (found != coordinator_.state().nodes.end()) first_rank += found->second.join.workers;
-    }
+  // `first_rank`: of a member of the round.
+  Json describe(rendezvous::NodeId id, const rendezvous::Node& node, std::optional<int> first_rank) const {
+    const bool member = first_rank.has_value();
     Json workers = Json::array();
     const std::vector<int>& pids = coordinator_.pids(id);
     for (size_t i = 0; i < pids.size(); ++i)
-      workers.push_back({{"rank", first_rank + static_cast<int>(i)}, {"local_rank", i}, {"pid", pids[i]}});
+      workers.push_back({{"rank", first_rank.value_or(0) + static_cast<int>(i)}, {"local_rank", i}, {"pid", pids[i]}});
     return {{"host", node.join.host},
             {"state", member ? part_name(node.part) : "spare"},
             {"address", coordinator_.address(id)},

@@ -25,6 +25,9 @@ std::string random_id() {
   return fmt::format("{:02x}", fmt::join(bytes, ""));
 }
 
+// Of forwarding output, before it rests.
+constexpr Duration kOutputTurn = std::chrono::milliseconds(2);
+
 // A member: one life of an agent.
 struct Peer {
   std::unique_ptr<Channel> channel;
@@ -75,6 +78,7 @@ class Coordinator::Impl {
   void leave(GuestId guest);
   void join(GuestId guest, const Join& join);
   void begin_output(GuestId guest, const OutputHello& hello);
+  void rest_from_output();
   void refuse(Channel& channel, const std::string& reason);
 
   void received(NodeId node, std::string_view bytes);
@@ -111,6 +115,11 @@ class Coordinator::Impl {
   net::EventLoop::TimerId soon_timer_ = 0;
   bool deciding_ = false;  // deferred
   TimePoint decided_;
+  bool output_came_ = false;                 // in this turn of the loop
+  Duration output_debt_{};                   // time taken for output that was not yet left to everything else
+  TimePoint output_counted_;                 // until when
+  net::EventLoop::TimerId output_rest_ = 0;  // while it goes on
+  net::EventLoop::HookId turn_end_ = 0;
   bool looking_round_ = false;  // for anybody who is still there; deferred
   std::string told_reason_;
   std::string text_;  // for agents, once the job is over
@@ -131,11 +140,14 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   acceptor.token = options_.token;
   acceptor.max_message = kLongestMessage;
   acceptor_ = std::make_unique<Acceptor>(loop_, log_, acceptor, std::move(handlers));
+  turn_end_ = loop_.add_end_hook([this] { rest_from_output(); });
   tick();
 }
 
 Coordinator::Impl::~Impl() {
   *alive_ = false;
+  loop_.remove_end_hook(turn_end_);
+  loop_.cancel(output_rest_);
   loop_.cancel(tick_timer_);
   loop_.cancel(wake_timer_);
   loop_.cancel(soon_timer_);
@@ -173,6 +185,7 @@ void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
   if (const auto* hello = std::get_if<OutputHello>(&*message); hello && purpose == Purpose::kOutput)
     return begin_output(guest, *hello);
   if (const auto* chunk = std::get_if<Chunk>(&*message); chunk && !guest->host.empty()) {
+    output_came_ = true;
     if (!client_.output(guest->host, *chunk)) guest->channel->pause(true);
     return;
   }
@@ -187,7 +200,24 @@ void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {
   loop_.cancel(std::exchange(guest->patience, 0));
 }
 
+// Forwarding takes half of the time at most: what it takes, it leaves to the rest, while the nodes keep their output.
+// Else a flood would occupy this process, and on a busy machine a process that is never idle waits for its turns.
+void Coordinator::Impl::rest_from_output() {
+  if (!std::exchange(output_came_, false)) return;
+  const TimePoint now = Clock::now();
+  output_debt_ = std::max(Duration(0), output_debt_ - (loop_.now() - output_counted_)) + (now - loop_.now());
+  output_counted_ = now;
+  if (output_debt_ < kOutputTurn || output_rest_ != 0) return;
+  for (Guest& guest : guests_)
+    if (!guest.host.empty()) guest.channel->pause(true);
+  output_rest_ = loop_.call_at(now + output_debt_, [this] {
+    output_rest_ = 0;
+    take_output();
+  });
+}
+
 void Coordinator::Impl::take_output() {
+  if (output_rest_ != 0) return;
   for (Guest& guest : guests_)
     if (!guest.host.empty()) guest.channel->pause(false);
 }
