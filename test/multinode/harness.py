@@ -398,7 +398,7 @@ class Life:
     def end(self, slack):
         """When it last ran. A node that stood still may wake up with workers of a round that is over; they are given
         `slack` to be ended."""
-        woke_up = self.longest_pause > 1 and self.after_pause <= slack
+        woke_up = slack > 0 and self.longest_pause > 1 and self.after_pause <= slack
         return self.last - self.after_pause - self.longest_pause if woke_up else self.last
 
 

@@ -17,10 +17,10 @@ def begin(cluster, beats, way="fan-out", nnodes="1:2", lease=LEASE_S, options=()
     return run
 
 
-def finish(run, beats):
+def finish(run, beats, slack=0):
     beats.tell("all", "exit 0")
     assert run.head.end() == 0, run.said()
-    beats.assert_one_round_at_a_time()
+    beats.assert_one_round_at_a_time(slack)
 
 
 def wait_all_beat(beats, of_round, count, after):
@@ -46,7 +46,7 @@ def test_a_cable_cut_and_healed_within_the_lease(lab, beats):
     cut = time.monotonic()
     wait_for("two missed beats", lambda: time.monotonic() > cut + 1.5)
     cluster.heal("n2")
-    wait_all_beat(beats, 0, 2, cut + 10)
+    wait_all_beat(beats, 0, 2, cut + 9)  # a whole lease later
     finish(run, beats)
     assert {life.round for life in beats.lives()} == {0}
 
@@ -101,20 +101,10 @@ def test_a_frozen_node(lab, beats):
     cluster.freeze("n2")
     lives = beats.wait_round(1, 1)
     assert [(life.host, life.restarts) for life in lives] == [("n1", 0)]
-    old = next(life for life in beats.round(0) if life.host == "n2")
-    thawed = time.monotonic()
     cluster.thaw("n2")
-    beats.wait_round(2, 2)
-    late = next(life for life in beats.round(0) if life.host == "n2").last - thawed
-    assert late < 1, f"a worker of round 0 ran for {late} s after its node was thawed"
-    assert old.last < thawed
-    finish_after_thaw(run, beats)
-
-
-def finish_after_thaw(run, beats):
-    """What was thawed may take a breath before it is ended."""
-    beats.tell("all", "exit 0")
-    assert run.head.end() == 0, run.said()
+    beats.wait_round(2, 2)  # the launcher starts another agent there
+    # What was thawed takes a breath before its warden ends it; nobody can prevent that.
+    finish(run, beats, slack=1)
 
 
 @pytest.mark.parametrize("way", ["fan-out", "static"])
