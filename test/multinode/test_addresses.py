@@ -30,13 +30,24 @@ def test_workers_meet(lab, beats, network, way):
 
 @pytest.mark.interop
 @pytest.mark.slow
-@pytest.mark.parametrize("network", ["debian-hosts", "ipv6", "no-dns"])
-def test_ddp(lab, torch_new, network):
+@pytest.mark.parametrize("network, way", [("debian-hosts", "static"), ("ipv6", "c10d"), ("no-dns", "fan-out")])
+def test_ddp(lab, torch_new, network, way):
     """gloo looks up its own host's name, and gives out what it finds."""
     cluster = lab(2, **NETWORKS[network])
-    run = start(cluster, "fan-out", DDP, python=torch_new, env={"OMP_NUM_THREADS": 1})
+    run = start(cluster, way, DDP, python=torch_new, env={"OMP_NUM_THREADS": 1})
     assert run.end(120) == 0, run.said()
-    assert "2 workers" in run.head.out
+    assert any("2 workers" in job.out for job in run.jobs.values()), run.said()
+
+
+@pytest.mark.parametrize(
+    "network, given, shown", [("debian-hosts", None, "eth0"), ("debian-hosts", "lo", "lo"), ("docker0", None, "")]
+)
+def test_gloo_is_told_the_interface_where_its_own_name_lies(lab, network, given, shown):
+    cluster = lab(2, **NETWORKS[network])
+    script = ["--no-python", "/bin/sh", "-c", "echo =$GLOO_SOCKET_IFNAME=$NCCL_SOCKET_IFNAME="]
+    run = start(cluster, "fan-out", script, env={"GLOO_SOCKET_IFNAME": given})
+    assert run.end() == 0, run.said()
+    assert re.findall(r"=.*=", run.head.out) == [f"={shown}=="] * 2, run.said()
 
 
 def test_an_interface_of_choice(lab, beats):

@@ -1,6 +1,7 @@
 """A job starts on several nodes: in every way, in any order, on nodes that differ."""
 
 import json
+import os
 import re
 
 import pytest
@@ -123,12 +124,14 @@ def test_a_head_that_never_comes(lab, beats, way):
 
 @pytest.mark.interop
 @pytest.mark.slow
-@pytest.mark.parametrize("way", WAYS)
-def test_ddp(lab, torch_new, way):
-    cluster = lab(2)
+@pytest.mark.parametrize("way, nodes", [("fan-out", 3), ("static", 2), ("c10d", 2)])
+def test_ddp(lab, torch_new, way, nodes):
+    cluster = lab(nodes)
     run = start(cluster, way, DDP, python=torch_new, options=["--nproc-per-node", 1], env={"OMP_NUM_THREADS": 1})
     assert run.end(120) == 0, run.said()
-    losses = re.findall(r"^\S* +(\d+)  ([\d.]+) +([\d.]+%)", "\n".join(j.out for j in run.jobs.values()), re.M)
+    out = "\n".join(job.out for job in run.jobs.values())
+    assert f"{nodes} workers" in out
+    losses = re.findall(r"^\S* +(\d+)  ([\d.]+) +([\d.]+%)", out, re.M)
     assert [epoch for epoch, *_ in losses] == ["1", "2"], run.said()
 
 
@@ -171,6 +174,29 @@ def test_output_is_labelled_and_filed(lab, beats):
     for rank in range(4):
         files = list(logs.glob(f"**/r0/n{rank // 2 + 1}/{rank}.out"))
         assert [f.read_text() for f in files] == [f"here is {rank}\n"], list(logs.glob("**/*"))
+
+
+FLOOD = """
+import os, sys
+for i in range(100):
+    sys.stdout.write(("x" * 99 + "\\n") * 1000)
+sys.stdout.flush()
+open(sys.argv[1] + "/done." + os.environ["RANK"], "w").close()
+"""
+
+
+def test_nobody_waits_for_a_reader_that_does_not_read(lab, tmp_path):
+    """10 MB from each node to a launcher whose stdout is full: no worker waits, no node is lost, nothing is lost."""
+    cluster = lab(2)
+    (tmp_path / "flood.py").write_text(FLOOD)
+    os.mkfifo(tmp_path / "go")
+    command = f"{cluster.muster_program} run --hosts n1,n2 --lease 2 {tmp_path}/flood.py {tmp_path}"
+    job = cluster.exec("ctl", ["sh", "-c", f"{command} | (read go <{tmp_path}/go; wc -l)"])
+    wait_for("both workers to be done", lambda: all((tmp_path / f"done.{rank}").exists() for rank in range(2)))
+    (tmp_path / "go").write_text("go\n")
+    assert job.end() == 0
+    assert job.out.split() == ["200000"], job.said()
+    assert "lost" not in job.err, job.said()
 
 
 def test_status(lab, beats):
