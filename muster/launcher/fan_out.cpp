@@ -14,6 +14,7 @@
 #include "muster/launcher/head.h"
 #include "muster/launcher/retry_policy.h"
 #include "muster/launcher/status_server.h"
+#include "muster/net/interfaces.h"
 #include "muster/process/signals.h"
 #include "muster/rendezvous/coordinator.h"
 
@@ -99,6 +100,8 @@ Result<void> FanOutRun::prepare() {
   options.token = token_;
   options.stop_grace = agent::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
+  for (const cluster::Host& host : spec_.hosts)
+    if (auto address = net::parse_address(host.name, 0)) coordinator_->expect(*address);
   coordinator_->listen(std::move(listener.fd));
   status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
   console_.on_room([this] { coordinator_->take_output(); });

@@ -239,6 +239,7 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
   guests_.erase(guest);
   const NodeId node = node_joined(now, state_, join);
   hearts_.admit(node);
+  acceptor_->expect(channel->peer());  // its warden and its output follow
   channel->resume_on(
       loop_, {.opened = {},
               .received = [this, node](std::string_view bytes) { received(node, bytes); },
@@ -498,6 +499,7 @@ Coordinator::Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions opti
     : impl_(std::make_unique<Impl>(loop, log, std::move(options), client)) {}
 Coordinator::~Coordinator() = default;
 
+void Coordinator::expect(const net::Address& host) { impl_->acceptor_->expect(host); }
 void Coordinator::listen(Fd listener) { impl_->acceptor_->listen(std::move(listener)); }
 void Coordinator::serve_other(std::function<void(Fd, const net::Address&, std::string_view)> serve) {
   impl_->serve_other_ = std::move(serve);

@@ -57,6 +57,7 @@ class Coordinator {
   Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
   ~Coordinator();
 
+  void expect(const net::Address& host);  // somebody will come from there: strangers do not crowd it out
   void listen(Fd listener);  // net::listen_tcp; already bound, so that its port could be told to agents
   // The store's connections on the shared port.
   void serve_other(std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve);
