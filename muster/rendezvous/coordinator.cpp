@@ -30,6 +30,7 @@ constexpr Duration kOutputTurn = std::chrono::milliseconds(2);
 
 // A member: one life of an agent.
 struct Peer {
+  std::string host;
   std::unique_ptr<Channel> channel;
   std::vector<int> pids;
   std::optional<RoundEnded> ended;  // of the current round
@@ -246,6 +247,7 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
               .closed = [this, node](const Error& why) { lose(node, why.kind != ErrorKind::kPeer, why.message); },
               .drained = {}});
   Peer& peer = peers_[node];
+  peer.host = join.host;
   peer.channel = std::move(channel);
   ++connected_;
   routes_.add(node, peer.channel->peer(), peer.channel->local(), join.addresses);
@@ -447,8 +449,7 @@ void Coordinator::Impl::judge_round() {
   for (NodeId member : state_.members) {
     auto peer = peers_.find(member);
     if (peer == peers_.end() || !peer->second.ended) continue;
-    auto node = state_.nodes.find(member);
-    outcomes.push_back({.host = node == state_.nodes.end() ? "" : node->second.join.host,
+    outcomes.push_back({.host = peer->second.host,
                         .node = member,
                         .bytes = std::move(peer->second.ended->outcomes),
                         .clock_offset = hearts_.clock_offset(member),

@@ -1,0 +1,231 @@
+#include "muster/rendezvous/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <list>
+
+#include "muster/net/interfaces.h"
+#include "muster/net/socket.h"
+#include "muster/rendezvous/test/channel_pair.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using test::run_until;
+
+// What the coordinator told whoever runs it, a line each.
+struct Client final : CoordinatorClient {
+  std::vector<std::string> lines;
+  bool has(const std::string& line) const { return std::find(lines.begin(), lines.end(), line) != lines.end(); }
+
+  void joined(const Node& node) override { lines.push_back("joined " + node.join.host); }
+  void gone(const Node& node, const std::string& why) override {
+    lines.push_back(fmt::format("gone {}: {}", node.join.host, why));
+  }
+  void changed(const State& /*state*/, const Decision& /*decision*/) override {}
+  void round_started(const State& state) override { lines.push_back(fmt::format("started {}", state.round)); }
+  void refused(const std::string& who, const std::string& why) override {
+    lines.push_back(fmt::format("refused {}: {}", who, why));
+  }
+  Failure judge(int /*round*/, const std::vector<NodeOutcomes>& outcomes) override {
+    Failure failure;
+    failure.text = outcomes.empty() ? "nobody" : outcomes.front().host + ": " + outcomes.front().start_error;
+    failure.exit_code = 7;
+    return failure;
+  }
+  std::string ended(const Decision& decision) override {
+    lines.push_back("ended " + decision.reason);
+    return "the text";
+  }
+  bool output(const std::string& host, const Chunk& chunk) override {
+    lines.push_back(fmt::format("output {}: {}", host, chunk.bytes));
+    return true;
+  }
+};
+
+// Somebody with the token who says what a test wants to hear the answer to.
+struct Guest {
+  std::unique_ptr<Connector> connector;
+  std::unique_ptr<Channel> channel;
+  std::vector<Message> told;
+  bool closed = false;
+
+  template <typename M>
+  const M* last() const {
+    return told.empty() ? nullptr : std::get_if<M>(&told.back());
+  }
+  void say(const Message& message) const { channel->send(encode(message)); }
+};
+
+class CoordinatorTest : public ::testing::Test {
+ protected:
+  void make(int min, int max) {
+    CoordinatorOptions options;
+    options.token = token_;
+    options.membership.min_nodes = min;
+    options.membership.max_nodes = max;
+    options.membership.expected = max;
+    coordinator_.emplace(loop_, log_, options, client_);
+    auto listener = net::listen_tcp({});
+    ASSERT_TRUE(listener);
+    address_ = *net::parse_address("127.0.0.1", listener->port);
+    coordinator_->listen(std::move(listener->fd));
+  }
+  Guest& connect(Purpose purpose = Purpose::kControl) {
+    Guest& guest = guests_.emplace_back();
+    Channel::Options options;
+    options.token = token_;
+    options.purpose = purpose;
+    guest.connector = Connector::start(
+        loop_, {address_}, options, std::chrono::seconds(5), Deadline::in(std::chrono::seconds(5)),
+        [this, &guest](Result<std::unique_ptr<Channel>> channel) {
+          ASSERT_TRUE(channel);
+          guest.channel = *std::move(channel);
+          Channel::Handlers handlers;
+          handlers.received = [&guest](std::string_view bytes) { guest.told.push_back(*decode(bytes)); };
+          handlers.closed = [&guest](const Error&) { guest.closed = true; };
+          guest.channel->resume_on(loop_, std::move(handlers));
+        });
+    EXPECT_TRUE(until([&] { return guest.channel != nullptr; }));
+    return guest;
+  }
+  Guest& join(int position, const std::string& host) {
+    Guest& guest = connect();
+    Join join;
+    join.host = host;
+    join.position = position;
+    guest.say(join);
+    EXPECT_TRUE(until([&] { return !guest.told.empty(); }));
+    return guest;
+  }
+  template <typename Condition>
+  bool until(Condition condition) {
+    return run_until(loop_, condition);
+  }
+  // What was said before has been heard, and answered if it is answered at all.
+  void settle(const Guest& guest) {
+    guest.say(StoreOpened{.round = 99, .port = 0, .error = {}});
+    for (int turn = 0; turn < 20; ++turn) loop_.run_until(Deadline::in(std::chrono::milliseconds(1)));
+  }
+
+  net::EventLoop loop_;
+  Log log_ = Log::to_stderr(LogLevel::kError);
+  Token token_ = Token::random();
+  Client client_;
+  std::optional<Coordinator> coordinator_;
+  net::Address address_;
+  std::list<Guest> guests_;
+};
+
+TEST_F(CoordinatorTest, WordsOfOtherRoundsChangeNothing) {
+  make(1, 1);
+  Guest& node = join(0, "n0");
+  ASSERT_TRUE(until([&] { return node.last<OpenStore>() != nullptr; }));
+  node.say(StoreOpened{.round = 1, .port = 4711, .error = {}});
+  node.say(StoreOpened{.round = 1, .port = 0, .error = "no port"});
+  node.say(RoundEnded{.round = 5, .succeeded = false, .outcomes = {}, .start_error = "never begun"});
+  settle(node);
+  ASSERT_NE(node.last<OpenStore>(), nullptr);
+  node.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  ASSERT_TRUE(until([&] { return node.last<StartRound>() != nullptr; }));
+  EXPECT_EQ(node.last<StartRound>()->master_port, 4711);
+  node.say(WorkerFailed{.round = 3, .rank = 0, .what = "exit code 1"});
+  node.say(RoundEnded{.round = 7, .succeeded = true, .outcomes = {}, .start_error = {}});
+  settle(node);
+  ASSERT_NE(node.last<StartRound>(), nullptr);
+  node.say(RoundEnded{.round = 0, .succeeded = true, .outcomes = {}, .start_error = {}});
+  ASSERT_TRUE(until([&] { return node.last<EndJob>() != nullptr; }));
+  EXPECT_EQ(node.last<EndJob>()->exit_code, 0);
+}
+
+TEST_F(CoordinatorTest, WhoSaysWhatIsNotForItIsAMemberNoMore) {
+  make(1, 3);
+  for (const Message& message : {Message(Welcome{.node = 1, .job = "x", .lease = {}, .address = {}}),
+                                 Message(EndJob{.exit_code = 0, .text = {}}),
+                                 Message(Beat{.node = 1, .sequence = 1, .sent = 1, .paused = false})}) {
+    Guest& node = join(0, fmt::format("n{}", guests_.size()));
+    node.say(message);
+    EXPECT_TRUE(until([&] { return node.closed; }));
+    EXPECT_TRUE(client_.has(fmt::format("gone n{}: it broke the protocol", guests_.size() - 1)));
+  }
+}
+
+TEST_F(CoordinatorTest, NobodyIsAMemberWithoutAWord) {
+  make(1, 1);
+  Guest& rude = connect();
+  rude.say(RoundEnded{.round = 0, .succeeded = true, .outcomes = {}, .start_error = {}});
+  EXPECT_TRUE(until([&] { return rude.closed; }));
+  Guest& liar = connect(Purpose::kOutput);
+  liar.say(OutputHello{.node = 77});
+  EXPECT_TRUE(until([&] { return liar.closed; }));
+  Guest& other = connect(Purpose::kOutput);
+  other.say(Chunk{.stream = 0, .bytes = "forged"});
+  EXPECT_TRUE(until([&] { return other.closed; }));
+  EXPECT_TRUE(client_.lines.empty());
+}
+
+TEST_F(CoordinatorTest, APlaceIsTakenOnce) {
+  make(2, 2);
+  join(0, "n0");
+  Guest& second = join(0, "n0");
+  ASSERT_NE(second.last<Refuse>(), nullptr);
+  EXPECT_EQ(second.last<Refuse>()->reason, "n0 has joined already");
+  Guest& outside = join(1'000'000, "n9");
+  ASSERT_NE(outside.last<Refuse>(), nullptr);
+  EXPECT_EQ(outside.last<Refuse>()->reason, "n9 is not among the 2 hosts of this job");
+  EXPECT_EQ(coordinator_->connected(), 1U);
+}
+
+TEST_F(CoordinatorTest, AStopWhileTheStoreOpens) {
+  make(1, 1);
+  Guest& node = join(0, "n0");
+  ASSERT_TRUE(until([&] { return node.last<OpenStore>() != nullptr; }));
+  coordinator_->stop(SIGTERM);
+  ASSERT_TRUE(until([&] { return node.last<EndJob>() != nullptr; }));
+  EXPECT_EQ(node.last<EndJob>()->exit_code, 128 + SIGTERM);
+  node.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  settle(node);
+  EXPECT_EQ(node.told.size(), 3U) << "Welcome, OpenStore, EndJob: nothing was started";
+}
+
+TEST_F(CoordinatorTest, AStoreThatCannotOpenEndsTheJobAndNamesItsHost) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.say(StoreOpened{.round = 0, .port = 0, .error = "every port is taken"});
+  ASSERT_TRUE(until([&] { return second.last<EndJob>() != nullptr; }));
+  EXPECT_EQ(second.last<EndJob>()->exit_code, 7);
+  EXPECT_TRUE(client_.has("ended n0: every port is taken; no restarts were asked for (--max-restarts)"));
+}
+
+TEST_F(CoordinatorTest, AMemberThatGoesWhileTheStoreOpensCostsARoundThatNobodySaw) {
+  make(1, 2);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.channel.reset();
+  coordinator_->host_hopeless(0, "switched off");
+  ASSERT_TRUE(until([&] { return second.last<OpenStore>() != nullptr; }));
+  EXPECT_EQ(second.last<OpenStore>()->round, 1);
+}
+
+TEST_F(CoordinatorTest, WhoFailedAndHungUpIsStillNamed) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  ASSERT_TRUE(until([&] { return second.last<StartRound>() != nullptr; }));
+  first.say(RoundEnded{.round = 0, .succeeded = false, .outcomes = {}, .start_error = "out of memory"});
+  ASSERT_TRUE(until([&] { return second.last<StopRound>() != nullptr; }));
+  first.channel.reset();
+  ASSERT_TRUE(until([&] { return client_.lines.back().starts_with("gone n0"); }));
+  second.say(RoundEnded{.round = 0, .succeeded = false, .outcomes = {}, .start_error = {}});
+  ASSERT_TRUE(until([&] { return second.last<EndJob>() != nullptr; }));
+  EXPECT_TRUE(client_.has("ended n0: out of memory; no restarts were asked for (--max-restarts)"));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
