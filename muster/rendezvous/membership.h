@@ -89,9 +89,10 @@ struct Failure {
 // Everything the decisions rest on. Events change it by the functions below, each a few lines and without a decision;
 // decide() reads it. Nothing here does I/O or reads a clock.
 struct State {
-  TimePoint began;               // of the wait for members: the start, or when there were too few again
-  bool gathering = true;         // that wait goes on, or will once the round has ended
-  std::map<NodeId, Node> nodes;  // connected
+  TimePoint began;                             // of the wait for members: the start, or when there were too few again
+  bool gathering = true;                       // that wait goes on, or will once the round has ended
+  std::map<NodeId, Node> nodes;                // connected
+  std::map<int, NodeId> by_rank, by_position;  // of them, who named a static rank, or its place in the list of hosts
   std::vector<Ghost> ghosts;
   std::map<std::string, std::vector<TimePoint>> losses;  // by host
   std::map<int, Hopeless> hopeless;                      // positions of expected hosts that a launcher has given up on

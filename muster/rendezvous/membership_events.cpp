@@ -7,6 +7,12 @@
 namespace muster::rendezvous {
 namespace {
 
+// Where several have named the same number, which is refused only where it counts, it is the first one's.
+void forget(std::map<int, NodeId>& named, std::optional<int> number, NodeId node) {
+  auto found = number ? named.find(*number) : named.end();
+  if (found != named.end() && found->second == node) named.erase(found);
+}
+
 bool may_run(const Node& node) { return node.part == Part::kRuns || node.part == Part::kStops; }
 
 bool is_member(const State& state, const Node& node) { return state.round >= 0 && node.last_round == state.round; }
@@ -28,19 +34,19 @@ std::optional<std::string> rank_refusal(const State& state, const MembershipOpti
   if (*join.rank < 0 || *join.rank >= options.max_nodes)
     return fmt::format("{} claims node rank {}; this job has the ranks 0 to {}", join.host, *join.rank,
                        options.max_nodes - 1);
-  for (const auto& [id, node] : state.nodes)
-    if (node.join.rank == join.rank)
-      return fmt::format("node rank {} is taken by {}; {} claims it too", *join.rank, node.join.host, join.host);
-  return std::nullopt;
+  auto holder = state.by_rank.find(*join.rank);
+  if (holder == state.by_rank.end()) return std::nullopt;
+  return fmt::format("node rank {} is taken by {}; {} claims it too", *join.rank,
+                     state.nodes.at(holder->second).join.host, join.host);
 }
 
 // An agent whose launcher lost sight of it may come beside the one that was started in its place.
 std::optional<std::string> position_refusal(const State& state, const MembershipOptions& options, const Join& join) {
   if (!join.position || *join.position >= options.expected)
     return fmt::format("{} is not among the {} hosts of this job", join.host, options.expected);
-  for (const auto& [id, node] : state.nodes)
-    if (node.join.position == join.position) return fmt::format("{} has joined already", node.join.host);
-  return std::nullopt;
+  auto holder = state.by_position.find(*join.position);
+  if (holder == state.by_position.end()) return std::nullopt;
+  return fmt::format("{} has joined already", state.nodes.at(holder->second).join.host);
 }
 
 std::string nnodes(int min, int max) { return min == max ? fmt::format("{}", max) : fmt::format("{}:{}", min, max); }
@@ -74,6 +80,8 @@ NodeId node_joined(TimePoint now, State& state, const Join& join) {
   node.id = id;
   node.join = join;
   node.joined = node.heard = now;
+  if (join.rank) state.by_rank.emplace(*join.rank, id);
+  if (join.position) state.by_position.emplace(*join.position, id);
   state.last_join = now;
   return id;
 }
@@ -89,6 +97,8 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   if (found == state.nodes.end()) return;
   Node old = std::move(found->second);
   state.nodes.erase(found);
+  forget(state.by_rank, old.join.rank, node);
+  forget(state.by_position, old.join.position, node);
 
   const std::string& host = old.join.host;
   std::string sentence = loss_sentence(host, why);
