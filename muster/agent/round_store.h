@@ -47,7 +47,6 @@ bool is_this_machine(const net::Address& peer);
 
 // The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and on
 // this machine to nobody but this user, where the kernel tells who it is.
-std::function<bool(const net::Address& peer, const net::Address& local)> only_members(
-    std::vector<std::string> members);
+std::function<bool(const net::Address& peer, const net::Address& local)> only_members(std::vector<std::string> members);
 
 }  // namespace muster::agent

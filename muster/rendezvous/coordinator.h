@@ -58,7 +58,7 @@ class Coordinator {
   ~Coordinator();
 
   void expect(const net::Address& host);  // somebody will come from there: strangers do not crowd it out
-  void listen(Fd listener);  // net::listen_tcp; already bound, so that its port could be told to agents
+  void listen(Fd listener);               // net::listen_tcp; already bound, so that its port could be told to agents
   // The store's connections on the shared port.
   void serve_other(std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve);
 

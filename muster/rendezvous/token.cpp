@@ -59,7 +59,6 @@ std::string Token::hex() const {
   return text;
 }
 
-
 bool Token::operator==(const Token& other) const { return sodium_memcmp(data(), other.data(), kSize) == 0; }
 
 }  // namespace muster::rendezvous

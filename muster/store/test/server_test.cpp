@@ -614,7 +614,8 @@ TEST_P(StoreServer, ThePortIsFreeAgainAtOnce) {
 }
 
 TEST_P(StoreServer, OnlyWelcomePeers) {
-  ServerThread server(with({.accept_peer = [](const net::Address& peer, const net::Address&) { return !peer.is_loopback(); }}));
+  ServerThread server(
+      with({.accept_peer = [](const net::Address& peer, const net::Address&) { return !peer.is_loopback(); }}));
   Raw client(server.port());
   EXPECT_TRUE(client.closed());
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("store: refused 127.0.0.1:")));
