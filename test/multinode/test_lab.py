@@ -115,7 +115,7 @@ def test_cut_partition_and_loss(lab):
     cluster.loss("n2", 100)
     assert not reaches(cluster, "ctl", n2)
     cluster.loss("n2", 20)
-    assert ping(cluster, "ctl", n2, count=20, patience=30).end() == 0
+    assert ping(cluster, "ctl", n2, count=5, patience=30).end() == 0
 
 
 def test_a_firewall(lab):

@@ -6,7 +6,7 @@ import pytest
 
 from harness import ROOT
 
-from .harness import WORKERS
+from .harness import WORKERS, wait_for
 
 pytestmark = pytest.mark.interop
 DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]
@@ -22,10 +22,8 @@ def losses(text):
     return re.findall(r"^ +(\d+)  ([\d.]+) +([\d.]+%)", text, re.M)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rendezvous", ["static", "c10d"])
-def test_ddp(lab, torch_new, rendezvous):
-    cluster = lab(2)
+def train(cluster, python, rendezvous):
+    """What the two launchers printed; None when they hang once the training is over, as the peer's can."""
     head = cluster.address("n1")
     jobs = []
     for rank, name in enumerate(cluster.names):
@@ -34,10 +32,23 @@ def test_ddp(lab, torch_new, rendezvous):
             "c10d": ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{head}:29500", "--rdzv-id", "7"],
         }[rendezvous]
         args = ["--nnodes", 2, "--nproc-per-node", 1, *how, *DDP]
-        jobs.append(torchrun(cluster, name, torch_new, args, env={"OMP_NUM_THREADS": 1}))
-    assert [job.end(120) for job in jobs] == [0, 0], "\n".join(job.said() for job in jobs)
-    shown = [losses(job.out) for job in jobs]
-    assert sorted(map(len, shown)) == [0, 2], "rank 0 alone speaks"
+        jobs.append(torchrun(cluster, name, python, args, env={"OMP_NUM_THREADS": 1}))
+    try:
+        wait_for("both to end", lambda: not any(job.running for job in jobs), within=30)
+    except AssertionError:
+        for name in cluster.names:
+            cluster.kill_all(name)
+        return None
+    assert [job.end() for job in jobs] == [0, 0], "\n".join(job.said() for job in jobs)
+    return [job.out for job in jobs]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rendezvous", ["static", "c10d"])
+def test_ddp(lab, torch_new, rendezvous):
+    printed = next(filter(None, (train(lab(2), torch_new, rendezvous) for _ in range(3))), None)
+    assert printed, "it hung three times"
+    assert sorted(len(losses(out)) for out in printed) == [0, 2], "rank 0 alone speaks"
 
 
 def test_workers_of_the_tests(lab, torch_new, beats):
