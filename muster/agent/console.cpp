@@ -63,7 +63,9 @@ void Console::say(LogLevel level, std::string_view text) {
   write(Stream::kStderr, lines);
 }
 
-bool Console::is_terminal(Stream stream) const { return sink(stream).is_terminal(); }
+bool Console::is_terminal(Stream stream) const {
+  return sink(stream).is_terminal() || (options_.columns > 0 && stream == Stream::kStdout);
+}
 
 void Console::set_spool(const std::string& directory, uint64_t cap) {
   for (auto& sink : sinks_) sink->set_spool(directory, cap);
@@ -76,6 +78,7 @@ void Console::disown_line(Stream stream, const void* writer) { sink(stream).diso
 void Console::write(Stream stream, std::string_view text) { sink(stream).say(text); }
 
 void Console::set_live_line(std::string text) {
+  if (options_.live_line) return options_.live_line(std::move(text));
   sink(is_terminal(Stream::kStderr) ? Stream::kStderr : Stream::kStdout).set_live_line(std::move(text));
 }
 

@@ -28,11 +28,16 @@ class Console {
     std::string speaker = {};  // in front of our own lines where several speak: "muster: n2: …"
     int stdout_fd = 1;
     int stderr_fd = 2;
+    // Where somebody else shows what we write to stdout on a terminal so wide: that counts as one, and the line that
+    // moves is handed over.
+    int columns = 0;
+    std::function<void(std::string)> live_line = {};
   };
   Console(net::EventLoop& loop, Options options);
   ~Console();
 
   bool is_terminal(Stream stream) const;
+  int columns() const { return options_.columns; }
   // Where the temporary file lies and how large it may grow; beyond that whole lines are dropped, counted and said.
   void set_spool(const std::string& directory, uint64_t cap);
 

@@ -50,6 +50,7 @@ struct OutputSpec {
   std::vector<std::string> stderr_filters;
   int progress_rank = 0;             // whose \r progress a terminal shows, when there are several workers
   uint64_t cap = uint64_t{1} << 30;  // bytes a spool or log file may grow to; 0: no limit
+  int columns = 0;                   // of the launcher's terminal, where one shows our output; 0: none does
   // torchrun without -r/-t: streams that are neither filed nor tee'd are the launcher's own, untouched.
   bool inherit_plain_streams = false;
 };

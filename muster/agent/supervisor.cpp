@@ -50,7 +50,7 @@ std::unique_ptr<Uplink> open_uplink(net::EventLoop& loop, const JobSpec& job) {
   return uplink ? *std::move(uplink) : nullptr;  // no descriptors: the console is what is left
 }
 
-Console::Options console_options(const JobSpec& job, const Uplink* uplink) {
+Console::Options console_options(const JobSpec& job, Uplink* uplink) {
   Console::Options options{
       .colour = wants_colour(job), .torchrun_style = job.flavor != Flavor::kMuster, .threshold = job.log_threshold};
   if (uplink == nullptr) return options;
@@ -58,6 +58,8 @@ Console::Options console_options(const JobSpec& job, const Uplink* uplink) {
   options.speaker = job.host;
   options.stdout_fd = uplink->stdout_fd();
   options.stderr_fd = uplink->stderr_fd();
+  options.columns = job.output.columns;
+  options.live_line = [uplink](std::string text) { uplink->set_live_line(std::move(text)); };
   return options;
 }
 

@@ -16,6 +16,8 @@ constexpr size_t kLongestLine = 256 << 10;
 // What may wait for the network before the pipes have to.
 constexpr size_t kMostUnsent = 1 << 20;
 constexpr auto kConnectTime = std::chrono::seconds(30);
+constexpr auto kLivePeriod = std::chrono::milliseconds(50);  // more often nobody sees
+constexpr size_t kLongestLiveLine = 4096;
 
 }  // namespace
 
@@ -31,6 +33,7 @@ Result<std::unique_ptr<Uplink>> Uplink::open(net::EventLoop& loop) {
 }
 
 Uplink::~Uplink() {
+  loop_.cancel(live_timer_);
   if (!reading_) return;
   for (Pipe& pipe : pipes_) loop_.unwatch(pipe.read.get());
 }
@@ -99,6 +102,25 @@ void Uplink::send_lines(uint8_t stream, std::string_view bytes) {
   chunk.bytes.append(bytes.substr(0, whole));
   line.assign(bytes.substr(whole));
   channel_->send(rendezvous::encode(chunk));
+}
+
+void Uplink::set_live_line(std::string text) {
+  if (text.size() > kLongestLiveLine) text.resize(kLongestLiveLine);
+  live_line_ = std::move(text);
+  if (live_line_.empty()) {  // a line that is over must not stand below the one that replaces it
+    loop_.cancel(live_timer_);
+    return send_live_line();
+  }
+  if (live_timer_ == 0) live_timer_ = loop_.call_after(kLivePeriod, [this] { send_live_line(); });
+}
+
+// One that nobody has room for is not worth keeping.
+void Uplink::send_live_line() {
+  live_timer_ = 0;
+  if (!channel_ || !channel_->is_open() || live_line_ == shown_) return;
+  if (!live_line_.empty() && channel_->unsent() > 0) return;
+  shown_ = live_line_;
+  channel_->send(rendezvous::encode(rendezvous::Chunk{rendezvous::Chunk::kLiveLine, shown_}));
 }
 
 void Uplink::flush() {

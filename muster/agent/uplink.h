@@ -23,6 +23,8 @@ class Uplink {
   int stdout_fd() const { return pipes_[0].write.get(); }
   int stderr_fd() const { return pipes_[1].write.get(); }
 
+  // The line that moves on the launcher's terminal; of many in a short time it sees the last.
+  void set_live_line(std::string text);
   void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node);
   // The last bytes have been written: an unfinished line goes too.
   void flush();
@@ -42,6 +44,7 @@ class Uplink {
   explicit Uplink(net::EventLoop& loop) : loop_(loop) {}
   void readable(uint8_t stream);
   void send_lines(uint8_t stream, std::string_view bytes);
+  void send_live_line();
   void update();
 
   net::EventLoop& loop_;
@@ -51,6 +54,8 @@ class Uplink {
   bool gone_ = false;
   bool was_connected_ = false;
   bool reading_ = false;
+  std::string live_line_, shown_;  // as it is, and as it was sent last
+  net::EventLoop::TimerId live_timer_ = 0;
   std::function<void()> on_idle_;
 };
 

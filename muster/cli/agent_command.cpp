@@ -167,6 +167,7 @@ int agent_command() {
   Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!launcher || !nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return fail(system_error(errno, "stdin"));
   if (auto set = set_nonblocking(launcher.get(), true); !set) return fail(set.error());
+  plan->job.output.columns = description->columns;
   return run_part(plan->job, std::move(launcher));
 }
 

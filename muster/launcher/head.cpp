@@ -117,6 +117,7 @@ void Head::joined(const Node& node) {
 
 void Head::gone(const Node& node, const std::string& why) {
   console_.log().debug("{} is gone: {}", node.join.host, why);
+  show_progress(node.join.host, "");
   if (on_gone) on_gone(node);
 }
 
@@ -249,7 +250,17 @@ void Head::write_report() {
   if (ending_ && ending_->ending != "succeeded") agent::write_report_file(job_, console_, make_report());
 }
 
+void Head::show_progress(const std::string& host, const std::string& text) {
+  if (live_line_ || (text.empty() && host != progress_of_)) return;
+  progress_of_ = text.empty() ? "" : host;
+  console_.set_live_line(text);
+}
+
 bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
+  if (chunk.stream == rendezvous::Chunk::kLiveLine) {
+    show_progress(host, chunk.bytes);
+    return true;
+  }
   last_output_ = Clock::now();
   const auto stream = chunk.stream == 0 ? agent::Stream::kStdout : agent::Stream::kStderr;
   const void* writer = &writers_[fmt::format("{}/{}", host, chunk.stream)];

@@ -51,6 +51,7 @@ class Head : public rendezvous::CoordinatorClient {
 
  private:
   agent::Report make_report() const;
+  void show_progress(const std::string& host, const std::string& text);
   bool torchrun() const { return job_.flavor != agent::Flavor::kMuster; }
 
   agent::Console& console_;
@@ -61,6 +62,7 @@ class Head : public rendezvous::CoordinatorClient {
   std::string reason_;
   std::string said_waiting_;
   bool live_line_ = false;
+  std::string progress_of_;  // the host whose worker's progress is shown
   int round_ = -1, restarts_ = 0;
   std::vector<std::string> lost_;  // of the last round
   std::optional<int> signal_;

@@ -33,4 +33,12 @@ void copy_window_size(int from, int to) {
   if (ioctl(from, TIOCGWINSZ, &size) == 0) ioctl(to, TIOCSWINSZ, &size);
 }
 
+void set_columns(int pty, int columns) {
+  constexpr unsigned short kUsualRows = 24;
+  winsize size{};
+  size.ws_col = static_cast<unsigned short>(columns);
+  size.ws_row = kUsualRows;
+  ioctl(pty, TIOCSWINSZ, &size);
+}
+
 }  // namespace muster::process

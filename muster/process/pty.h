@@ -16,5 +16,6 @@ Result<Pty> open_pty(int like);
 // Copies the window size; the processes on the other end get SIGWINCH from the kernel only if it is their controlling
 // terminal, so the caller signals them itself.
 void copy_window_size(int from, int to);
+void set_columns(int pty, int columns);
 
 }  // namespace muster::process

@@ -122,8 +122,9 @@ struct OutputHello {
   NodeId node = 0;
 };
 struct Chunk {
-  uint8_t stream = 0;  // 0 stdout, 1 stderr
-  std::string bytes;   // whole lines where there are any
+  static constexpr uint8_t kLiveLine = 2;
+  uint8_t stream = 0;  // 0 stdout, 1 stderr, 2 the line that moves
+  std::string bytes;   // whole lines where there are any; of the line that moves: all of it, nothing removes it
 };
 
 using Message = std::variant<Join, StoreOpened, RoundStarted, WorkerFailed, RoundEnded, StopRequest, Welcome, Refuse,

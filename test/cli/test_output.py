@@ -345,6 +345,21 @@ class TestTerminals:
         one.type("\n")
         assert re.search(r"\[1\] 1 at 100%\r\n", one.read_to_end())
 
+    def test_progress_comes_from_other_nodes_too(self, terminal, tmp_path):
+        seen = tmp_path / "seen"
+        script = (
+            'stty size <&1; printf "\\r$RANK at 10%%"; printf "\\r$RANK at 20%%"; '
+            f'until [ -e {seen} ]; do sleep 0.02; done; printf "\\r$RANK at 100%%\\n"'
+        )
+        nodes = ["run", "--local-nodes", "2", "--progress-rank", "1"]
+        one = terminal([*nodes, *shell(script)], columns=93)
+        one.read_until(r"\[node1:1\] 1 at 20%")
+        assert "0 at 20%" not in one.seen
+        seen.touch()
+        text = one.read_to_end()
+        for rank in (0, 1):
+            assert re.search(rf"\[node{rank}:{rank}\] \d+ 93\r\n", text) and f"{rank} at 100%\r\n" in text
+
     def test_one_worker_is_untouched(self, terminal):
         seen = terminal([*ONE, *shell("printf '\\r10%%\\r20%%'; printf '\\033[Aup\\n'")]).read_to_end()
         assert seen == "\r10%\r20%\x1b[Aup\r\n"

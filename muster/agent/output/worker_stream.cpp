@@ -55,6 +55,7 @@ Result<void> WorkerStream::open_source() {
   if (options_.plan.source == StreamPlan::Source::kPty) {
     auto pty = process::open_pty(options_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO);
     if (pty) {
+      if (int columns = context_.console.columns(); columns > 0) process::set_columns(pty->master.get(), columns);
       source_ = std::move(pty->master);
       child_end_ = std::move(pty->slave);
       return {};
