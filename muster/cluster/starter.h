@@ -29,7 +29,8 @@ class Starter {
   virtual void start(int position, const Host& host, std::string description) = 0;
   // It has joined: what its connection says from now on is not a failure to start.
   virtual void joined(int position) = 0;
-  // Ends the way to it, and a local agent itself; failed() is not called. start() may be called again.
+  // Ends the way to it, and a local agent itself, once whatever is left there had time to clean up and to say why;
+  // failed() is not called. start() may be called again at once.
   virtual void abandon(int position) = 0;
 };
 

@@ -207,8 +207,8 @@ void FanOutRun::take_signal(int signal) {
     case agent::SignalMeaning::kStop:
       stop_signals_.push_back(signal);
       console_.log().info(
-          "{}: stopping the job on {} nodes, SIGKILL in {} s", process::signal_name(signal),
-          coordinator_->state().nodes.size(),
+          "{}: stopping the job on {} node{}, SIGKILL in {} s", process::signal_name(signal),
+          coordinator_->state().nodes.size(), coordinator_->state().nodes.size() == 1 ? "" : "s",
           std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
       coordinator_->stop(signal);
       break;

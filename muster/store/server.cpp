@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "muster/net/socket.h"
@@ -57,9 +58,25 @@ bool Server::Impl::may_come(int fd, const net::Address& peer) const {
   return local && options_.accept_peer(peer, *local);
 }
 
+// Some at once, then one a second: whoever scans ports does not fill the job's log.
+void Server::Impl::warn_of(const std::string& stranger) {
+  constexpr size_t kAtOnce = 8;
+  const auto seconds = (loop_.now() - warned_) / std::chrono::seconds(1);
+  warnings_ -= std::min(warnings_, static_cast<size_t>(seconds));
+  if (warnings_ == kAtOnce) {
+    ++unsaid_;
+    return;
+  }
+  ++warnings_;
+  warned_ = loop_.now();
+  const std::string others = unsaid_ == 0 ? "" : fmt::format(" (and {} more before)", unsaid_);
+  unsaid_ = 0;
+  log_.warn("store: {}{}", stranger, others);
+}
+
 Connection* Server::Impl::add(Fd fd, const net::Address& peer) {
   if (options_.accept_peer && !may_come(fd.get(), peer)) {
-    log_.warn("store: refused {}: not a member of this job", peer.text());
+    warn_of(fmt::format("refused {}: not a member of this job", peer.text()));
     return nullptr;
   }
   auto index = static_cast<size_t>(fd.get());

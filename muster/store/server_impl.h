@@ -63,9 +63,10 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   void drop(Connection& connection);
   template <typename... Args>
   void refuse(Connection& connection, fmt::format_string<Args...> format, Args&&... args) {
-    log_.warn("store: closed {}: {}", connection.peer.text(), fmt::format(format, std::forward<Args>(args)...));
+    warn_of(fmt::format("closed {}: {}", connection.peer.text(), fmt::format(format, std::forward<Args>(args)...)));
     drop(connection);
   }
+  void warn_of(const std::string& stranger);
 
   // server_requests.cpp: bytes become requests, requests become replies.
   size_t execute_all(Connection& connection, std::string_view bytes);
@@ -105,6 +106,9 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   net::EventLoop::TimerId accept_again_ = 0;
   net::EventLoop::TimerId promise_timer_ = 0;
   bool accept_failed_ = false;  // and has been said
+  size_t warnings_ = 0;         // of strangers, lately
+  size_t unsaid_ = 0;           // since the last one
+  TimePoint warned_{};
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<Connection>> by_fd_;
   size_t open_ = 0;

@@ -24,6 +24,7 @@ constexpr int kSshFailed = 255;  // exit code: ssh itself, not the remote comman
 constexpr int kNotExecutable = 126, kNotFound = 127;
 constexpr size_t kKeptOutput = 4 << 10;  // of stdout and stderr, each
 constexpr Duration kSendTime = std::chrono::minutes(10);
+constexpr Duration kLastWordTime = std::chrono::seconds(5);  // of a node that is lost: its warden may say why
 
 // One start on one host: the runs of ssh that it takes, one after the other.
 struct Node {
@@ -43,6 +44,7 @@ struct Node {
   std::string own_failure;       // why the program at our path does not do
   std::optional<Error> failure;  // to be told when the rest is removed
   bool joined = false;
+  bool abandoned = false;
 
   bool greeted() const { return greeting.state() == GreetingReader::State::kGood; }
 };
@@ -93,6 +95,7 @@ class SshStarter final : public Starter {
   void abandon(int position) override;
 
  private:
+  void let_go(std::map<int, Node>::node_type lost);
   void enter(Node& node, Step step);
   void run_waiting();
   void run(Node& node);
@@ -122,8 +125,9 @@ class SshStarter final : public Starter {
   process::Environment environment_;
   Handlers handlers_;
   std::map<int, Node> nodes_;
-  std::map<int, int> starts_;  // by position
-  std::deque<int> waiting_;    // positions, for their turn to shake hands
+  std::multimap<int, Node> abandoned_;  // of earlier lives: what they say is passed on for a while
+  std::map<int, int> starts_;           // by position
+  std::deque<int> waiting_;             // positions, for their turn to shake hands
   int shaking_ = 0;
   std::optional<FileSum> sum_;
   std::string ssh_;                                             // found
@@ -132,10 +136,12 @@ class SshStarter final : public Starter {
 
 SshStarter::~SshStarter() {
   // All are killed before the first is waited for.
-  for (auto& [position, node] : nodes_) {
+  auto end = [this](Node& node) {
     loop_.cancel(node.timer);
     if (node.link) node.link->close();
-  }
+  };
+  for (auto& [position, node] : nodes_) end(node);
+  for (auto& [position, node] : abandoned_) end(node);
 }
 
 void SshStarter::start(int position, const Host& host, std::string description) {
@@ -153,9 +159,24 @@ void SshStarter::abandon(int position) {
   auto found = nodes_.find(position);
   if (found == nodes_.end()) return;
   loop_.cancel(found->second.timer);
-  close_link(found->second);
-  nodes_.erase(found);
+  if (found->second.joined && found->second.link) {
+    let_go(nodes_.extract(found));
+  } else {
+    close_link(found->second);
+    nodes_.erase(found);
+  }
   run_waiting();
+}
+
+// Its handlers go on with the node, which stays where it is.
+void SshStarter::let_go(std::map<int, Node>::node_type lost) {
+  auto kept = abandoned_.insert(std::move(lost));
+  Node& node = kept->second;
+  node.abandoned = true;
+  node.timer = loop_.call_after(kLastWordTime, [this, kept] {
+    close_link(kept->second);
+    abandoned_.erase(kept);
+  });
 }
 
 void SshStarter::enter(Node& node, Step step) {
@@ -274,6 +295,10 @@ void SshStarter::said(Node& node, std::string_view line) {
 void SshStarter::ended(Node& node, const process::ExitStatus& status) {
   loop_.cancel(node.timer);
   answered(node);
+  if (node.abandoned) {
+    std::erase_if(abandoned_, [&](const auto& each) { return &each.second == &node; });
+    return;
+  }
   int code = status.shell_code();
   if (node.step == Step::kRemove) return fail(node, *node.failure, false);
   if (node.greeted()) return agent_ended(node, status);

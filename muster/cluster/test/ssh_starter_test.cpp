@@ -228,6 +228,26 @@ TEST_F(SshStarterTest, AConnectionThatIsLost) {
   EXPECT_FALSE(told_.has("0 said client_loop"));
 }
 
+TEST_F(SshStarterTest, OneThatIsAbandonedMaySayWhy) {
+  dir_.script("own/muster",
+              "printf '" + std::string(trim(agent_greeting())) +
+                  "\\n'; head -c 12 >/dev/null; echo up >&2; while [ ! -e $DIR/cut ]; do sleep 0.01; done; "
+                  "echo 'the agent was killed' >&2; exit 125");
+  make();
+  start();
+  ASSERT_TRUE(until("0 said up"));
+  starter_->joined(0);
+  starter_->abandon(0);
+  told_.lines.clear();
+  start();  // its successor
+  ASSERT_TRUE(until("0 said up"));
+  starter_->joined(0);
+  starter_->abandon(0);
+  std::ofstream(dir_ / "cut") << "x";
+  ASSERT_TRUE(until("0 said the agent was killed"));
+  EXPECT_FALSE(told_.has("0 failed"));
+}
+
 TEST_F(SshStarterTest, NoSsh) {
   options_.ssh = "no-such-ssh";
   make();

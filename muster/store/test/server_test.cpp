@@ -431,6 +431,17 @@ TEST_P(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
                   HasSubstr("it sent VALIDATE a second time"), HasSubstr("its byte 0x13 is no query code")));
 }
 
+TEST_P(StoreServer, ManyWhoDoNotSpeakItAreNotSaidOneByOne) {
+  ServerThread server(with());
+  for (int i = 0; i < 40; ++i) {
+    Raw scanner(server.port());
+    scanner.send("GET /");
+    EXPECT_TRUE(scanner.closed());
+  }
+  EXPECT_GE(server.lines().size(), 8U);
+  EXPECT_LT(server.lines().size(), 40U);
+}
+
 TEST_P(StoreServer, WhatCameBeforeABrokenMessageIsAnswered) {
   ServerThread server(with());
   Modern client(server.port());
