@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401  (in a node this interpreter's own files may be out of sight)
 import sys
 import tempfile
 import time
 
-from lib import Contest, Goal, Metric, Subject
+from lib import Contest, Failed, Goal, Metric, Subject
 from machine import ROOT, muster
 from node_jobs import Job
 
@@ -43,7 +44,10 @@ def _lab_module():
 def cable_cut() -> float:
     lab = _lab_module()
     with tempfile.TemporaryDirectory(prefix="bench_") as shared:
-        cluster = lab.Cluster(muster().path, shared, NODES)
+        try:
+            cluster = lab.Cluster(muster().path, shared, NODES)
+        except lab.LabError as error:
+            raise Failed(str(error)) from error
         try:
             return _cut_one(cluster, shared)
         finally:
