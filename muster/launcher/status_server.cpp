@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <list>
 #include <nlohmann/json.hpp>
 
 #include "muster/launcher/status_directory.h"
@@ -57,6 +58,17 @@ std::map<rendezvous::NodeId, int> ranks_of_members(const rendezvous::State& stat
   return first_ranks;
 }
 
+constexpr size_t kMostReaders = 64;
+constexpr auto kReaderTime = std::chrono::seconds(5);
+
+// Whoever asked, and what it has not read yet.
+struct Reader {
+  Fd socket;
+  std::string text;
+  size_t sent = 0;
+  net::EventLoop::TimerId patience = 0;
+};
+
 double unix_time(TimePoint time) {
   auto age = Clock::now() - time;
   auto then = std::chrono::system_clock::now() - age;
@@ -71,6 +83,7 @@ class StatusServer::Impl {
        std::string mode)
       : loop_(loop), job_(job), coordinator_(coordinator), head_(head), mode_(std::move(mode)) {}
   ~Impl() {
+    while (!readers_.empty()) leave(readers_.begin());
     if (!listener_) return;
     loop_.unwatch(listener_.get());
     ::unlink(path_.c_str());
@@ -99,11 +112,24 @@ class StatusServer::Impl {
   void answer() {
     Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!client) return;
-    const std::string text = document();
-    // Large enough for any cluster; what does not fit is the reader's loss, not ours.
-    int size = static_cast<int>(text.size() + 4096);
-    ::setsockopt(client.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
-    [[maybe_unused]] ssize_t sent = ::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (readers_.size() == kMostReaders) leave(readers_.begin());
+    const auto reader = readers_.insert(readers_.end(), {.socket = std::move(client), .text = document()});
+    reader->patience = loop_.call_after(kReaderTime, [this, reader] { leave(reader); });
+    loop_.watch(reader->socket.get(), EPOLLOUT, [this, reader](uint32_t) { send_some(reader); });
+  }
+
+  void send_some(std::list<Reader>::iterator reader) {
+    const ssize_t sent = ::send(reader->socket.get(), reader->text.data() + reader->sent,
+                                reader->text.size() - reader->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (sent > 0) reader->sent += static_cast<size_t>(sent);
+    if (sent <= 0 || reader->sent == reader->text.size()) leave(reader);
+  }
+
+  void leave(std::list<Reader>::iterator reader) {
+    loop_.cancel(reader->patience);
+    loop_.unwatch(reader->socket.get());
+    readers_.erase(reader);
   }
 
   std::string document() const {
@@ -153,6 +179,7 @@ class StatusServer::Impl {
   std::string mode_;
   std::string path_;
   Fd listener_;
+  std::list<Reader> readers_;
   TimePoint began_ = Clock::now();
 };
 
