@@ -5,7 +5,8 @@ import pathlib
 
 import pytest
 
-from .harness import Beats, Cluster, remove_stale_labs, why_no_nodes
+from .beats import Beats
+from .harness import Cluster, remove_stale_labs, why_no_nodes
 
 
 def pytest_collection_modifyitems(items):

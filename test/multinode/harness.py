@@ -1,7 +1,5 @@
-"""What the tests on several nodes share: a lab with its faults, the programs in it, and what workers wrote down."""
+"""A lab as the tests on several nodes use it: programs in nodes, faults, and what is left in the end."""
 
-import collections
-import dataclasses
 import os
 import pathlib
 import pwd
@@ -10,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 import time
 
 from harness import ROOT, clean_env, command_line, debian_python_dir
@@ -19,23 +16,14 @@ from lab import node as lab_node
 from lab.kernel import LabError, processes_of
 from lab.state import Lab, Options
 
+from .job import SOON_S, Job, wait_for
+
 CLUSTER = ROOT / "test/lab/cluster"
 WORKERS = ROOT / "test/multinode/workers"
 BEAT = WORKERS / "beat.py"
 PREFIX = "muster-lab-"
 HOME = pwd.getpwuid(os.getuid()).pw_dir
-# How long a test waits for what should come within a second or two: a busy machine gets more, a hang fails.
-SOON_S = 30
 GONE_WITHIN_S = 5.0
-
-
-def wait_for(what, function, within=SOON_S):
-    """Asks until the answer is true, and returns it; `what` is for the message. What it asks for has no event of its own."""
-    deadline = time.monotonic() + within
-    while not (answer := function()):
-        assert time.monotonic() < deadline, f"waited {within} s for {what() if callable(what) else what}"
-        time.sleep(0.01)
-    return answer
 
 
 def why_no_nodes():
@@ -64,94 +52,6 @@ def take_down(directory):
     except LabError:
         pass  # it never came up
     shutil.rmtree(directory, ignore_errors=True)
-
-
-class Job:
-    """A program in a node: its output as it comes, and its end."""
-
-    def __init__(self, cluster, process):
-        self.cluster, self.process = cluster, process
-        self.out, self.err = "", ""
-        self._changed = threading.Condition()
-        self._readers = [threading.Thread(target=self._read, args=(n,), daemon=True) for n in ("out", "err")]
-        for reader in self._readers:
-            reader.start()
-
-    def _read(self, name):
-        stream = getattr(self.process, f"std{name}")
-        while data := os.read(stream.fileno(), 65536):
-            with self._changed:
-                setattr(self, name, getattr(self, name) + data.decode(errors="replace"))
-                self._changed.notify_all()
-        with self._changed:
-            setattr(self, f"{name}_closed", True)
-            self._changed.notify_all()
-
-    def expect(self, pattern, within=SOON_S, stream=None):
-        """Waits for a match in what it said on `stream` ("out", "err"; either by default); returns the match."""
-        names = [stream] if stream else ["out", "err"]
-
-        def found():
-            matches = [re.search(pattern, getattr(self, name), re.M) for name in names]
-            return next(filter(None, matches), None)
-
-        with self._changed:
-            over = lambda: all(getattr(self, f"{name}_closed", False) for name in names)  # noqa: E731
-            self._changed.wait_for(lambda: found() or over(), within)
-            match = found()
-        assert match, f"no {pattern!r} within {within} s.\n{self.said()}"
-        return match
-
-    def end(self, within=60):
-        """Waits for its end; returns the exit code as a shell gives it."""
-        try:
-            self.process.wait(within)
-        except subprocess.TimeoutExpired:
-            raise AssertionError(f"still runs after {within} s.\n{self.said()}") from None
-        for reader in self._readers:
-            reader.join(10)  # whoever still holds a pipe open is found by the look for what is left
-        return self.process.returncode
-
-    def send(self, number):
-        self.process.send_signal(number)
-
-    @property
-    def running(self):
-        return self.process.poll() is None
-
-    def said(self):
-        return f"--- stdout\n{self.out}\n--- stderr\n{self.err}"
-
-    @property
-    def pid(self):
-        """Of the program itself, as seen from outside its node, once it has started; None when it is over.
-
-        `process` is only the way into the node. To kill that would leave a zombie for the machine's PID 1 to reap.
-        """
-        front = self.process.pid
-
-        def child():
-            with open(f"/proc/{front}/task/{front}/children") as f:
-                return f.read().split()
-
-        pids = wait_for("the program to start", lambda: not self.running or child())
-        return int(pids[0]) if pids is not True else None
-
-    def kill(self):
-        if pid := self.pid:
-            self.cluster.kill(pid)
-
-    def abandon(self):
-        try:
-            self.kill()
-            self.process.wait(10)
-        finally:
-            self.process.kill()
-        for reader in self._readers:
-            reader.join(1)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream:
-                stream.close()
 
 
 class Cluster:
@@ -374,98 +274,3 @@ class Capture:
 
     def search(self, needle):
         return capture.search(self.path, needle)
-
-
-# --- beats ----------------------------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass
-class Life:
-    """One worker's, from its first beat to its last."""
-
-    round: int
-    rank: int
-    world: int
-    restarts: int
-    local_rank: int
-    host: str
-    pid: int  # as the node counts
-    first: float
-    last: float
-    longest_pause: float
-    after_pause: float  # from the first beat behind it to the last
-
-    def end(self, slack):
-        """When it last ran. A node that stood still may wake up with workers of a round that is over; they are given
-        `slack` to be ended."""
-        woke_up = slack > 0 and self.longest_pause > 1 and self.after_pause <= slack
-        return self.last - self.after_pause - self.longest_pause if woke_up else self.last
-
-
-class Beats:
-    """What workers/beat.py has written into a directory, and what it is told."""
-
-    def __init__(self, directory):
-        self.directory = pathlib.Path(directory)
-        self.directory.mkdir(exist_ok=True)
-
-    def tell(self, rank, what):
-        """A rank, or "all"."""
-        new = self.directory / "do.new"
-        new.write_text(what)
-        new.rename(self.directory / f"do.{rank}")
-
-    def lives(self):
-        found = []
-        for path in self.directory.glob("*.beat"):
-            lines = [line.split() for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
-            if lines:
-                times = [float(line[-1]) for line in lines]
-                pause, woke = max(((b - a, b) for a, b in zip(times, times[1:])), default=(0.0, times[-1]))
-                *numbers, host, pid, _ = lines[0]
-                times = (times[0], times[-1], pause, times[-1] - woke)
-                found.append(Life(*map(int, numbers), host, int(pid), *times))
-        return sorted(found, key=lambda life: (life.round, life.rank, life.first))
-
-    def round(self, number):
-        return [life for life in self.lives() if life.round == number]
-
-    def wait_round(self, number, world, within=SOON_S):
-        """Until all ranks of a round beat; returns their lives."""
-
-        def all_there():
-            lives = [life for life in self.round(number) if life.world == world]
-            return lives if {life.rank for life in lives} == set(range(world)) else None
-
-        return wait_for(lambda: f"round {number} with {world} ranks; there are {self.lives()}", all_there, within)
-
-    def wait_rounds_with(self, world, after=-1, within=SOON_S):
-        """Until a round later than `after` runs with that many ranks; returns its lives."""
-
-        def complete():
-            numbers = {life.round for life in self.lives() if life.world == world and life.round > after}
-            for number in sorted(numbers, reverse=True):
-                lives = self.round(number)
-                if {life.rank for life in lives} == set(range(world)):
-                    return lives
-            return None
-
-        return wait_for(lambda: f"a round with {world} ranks; there are {self.lives()}", complete, within)
-
-    def wait_beat(self, of_round, rank, after, within=SOON_S):
-        """Until that rank has beaten at a time later than `after` (time.monotonic())."""
-
-        def beaten():
-            return any(life.rank == rank and life.last > after for life in self.round(of_round))
-
-        wait_for(f"a beat of rank {rank} in round {of_round}", beaten, within)
-
-    def assert_one_round_at_a_time(self, slack=0.0):
-        """No rank twice in a round, and no worker of a round alive when one of a later round was."""
-        lives = self.lives()
-        ranks = collections.Counter((life.round, life.rank) for life in lives)
-        assert max(ranks.values(), default=1) == 1, f"a rank ran twice in a round: {ranks}"
-        for earlier in lives:
-            for later in lives:
-                overlap = earlier.end(slack) - later.first
-                assert later.round <= earlier.round or overlap <= slack, f"two rounds at once: {earlier} {later}"

@@ -2,7 +2,7 @@
 
 import json
 
-from .harness import SOON_S
+from .job import SOON_S
 
 WAYS = ["fan-out", "static", "c10d"]
 PORT = 29400

@@ -20,7 +20,9 @@ import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).parents[1]), str(pathlib.Path(__file__).parents[2] / "test")]
 from harness import ROOT  # noqa: E402
-from multinode.harness import BEAT, Beats, Cluster, wait_for, why_no_nodes  # noqa: E402
+from multinode.beats import Beats  # noqa: E402
+from multinode.harness import BEAT, Cluster, why_no_nodes  # noqa: E402
+from multinode.job import wait_for  # noqa: E402
 
 NODES = 4
 LEASE_S = 2

@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from .harness import BEAT, wait_for
+from .harness import BEAT
+from .job import wait_for
 from .launch import WAYS, start, start_on, state_of
 
 WORKERS_A_NODE = 2

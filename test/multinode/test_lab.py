@@ -7,7 +7,8 @@ import pytest
 
 from harness import stat_of
 
-from .harness import Beats, wait_for
+from .beats import Beats
+from .job import wait_for
 
 ECHO = """
 import socket, sys
@@ -115,7 +116,7 @@ def test_cut_partition_and_loss(lab):
     cluster.loss("n2", 100)
     assert not reaches(cluster, "ctl", n2)
     cluster.loss("n2", 20)
-    assert ping(cluster, "ctl", n2, count=5, patience=30).end() == 0
+    assert ping(cluster, "ctl", n2, count=3, patience=30).end() == 0
 
 
 def test_a_firewall(lab):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from .harness import BEAT, wait_for
+from .harness import BEAT
+from .job import wait_for
 from .launch import start, start_on, state_of
 
 

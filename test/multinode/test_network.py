@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from .harness import BEAT, SOON_S, wait_for
+from .harness import BEAT
+from .job import SOON_S, wait_for
 from .launch import start
 
 LEASE_S = 2

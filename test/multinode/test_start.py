@@ -8,7 +8,8 @@ import pytest
 
 from harness import ROOT
 
-from .harness import BEAT, HOME, WORKERS, wait_for
+from .harness import BEAT, HOME, WORKERS
+from .job import wait_for
 from .launch import PORT, WAYS, start, start_on
 
 DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]

@@ -6,7 +6,8 @@ import pytest
 
 from harness import ROOT
 
-from .harness import WORKERS, wait_for
+from .harness import WORKERS
+from .job import wait_for
 
 pytestmark = pytest.mark.interop
 DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]

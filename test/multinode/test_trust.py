@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-from .harness import BEAT, wait_for
+from .harness import BEAT
+from .job import wait_for
 from .launch import PORT, WAYS, start, start_on
 
 # To each port of a node: random bytes, a torn connection, one that says nothing, a request of another protocol.
