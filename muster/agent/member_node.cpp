@@ -20,6 +20,7 @@ namespace {
 using namespace rendezvous;  // the messages
 
 constexpr int kSignalBase = 128;
+constexpr auto kSilence = std::chrono::seconds(1);
 constexpr auto kAskAgain = std::chrono::milliseconds(50);  // whether the lease holds again
 
 class MemberNode final : public Director {
@@ -64,8 +65,9 @@ class MemberNode final : public Director {
   std::string said_waiting_;
   Welcome welcome_;
   bool welcomed_ = false;
-  bool in_round_ = false;  // told to start; not yet told the coordinator how it ended
-  bool started_ = false;   // the round, here
+  bool began_round_ = false;  // ever
+  bool in_round_ = false;     // told to start; not yet told the coordinator how it ended
+  bool started_ = false;      // the round, here
   RoundPlan plan_;
   std::string own_address_;
   std::optional<EndJob> end_;
@@ -146,6 +148,12 @@ void MemberNode::on(const Welcome& welcome) {
   if (auto named = node_.join_job(welcome.job); !named) return end_with(named.error());
   if (Uplink* uplink = node_.uplink()) uplink->connect(member_->coordinator(), membership_.token, welcome.node);
   if (!node_.stop_signals().empty()) member_->tell(StopRequest{node_.stop_signals().front()});
+  if (membership_.output_to_launcher || membership_.hosts_coordinator) return;
+  // Only the node that hosts knows for whom.
+  node_.loop().call_after(kSilence, [this] {
+    if (!began_round_ && !end_ && !error_)
+      node_.console().log().info("joined at {}; waiting for the other nodes", member_->coordinator().text());
+  });
 }
 
 void MemberNode::pulse() {
@@ -171,7 +179,7 @@ void MemberNode::on(const StartRound& start) {
            .master_port = start.master_port,
            .job = welcome_.job};
   own_address_ = start.own_address;
-  in_round_ = true;
+  in_round_ = began_round_ = true;
   started_ = false;
   // Where everybody meets by agreement, or nobody listens yet, there is nothing to find out.
   const bool given = membership_.store_on_coordinator_port || job_.store_host == StoreHost::kWorker;

@@ -457,8 +457,8 @@ void ChannelImpl::resume_on(net::EventLoop& loop, Handlers handlers) {
 // Why the connection is no more: the errno that told, 0 for its proper end.
 Error ChannelImpl::lost(int error) const {
   const char* when = state_ == State::kOpen ? "" : " during the handshake";
-  if (error == 0) return peer_error(fmt::format("closed by {}{}", name(), when));
-  if (error == ECONNRESET) return peer_error(fmt::format("closed by {}{} (connection reset)", name(), when));
+  if (error == 0) return peer_error(fmt::format("connection closed by {}{}", name(), when));
+  if (error == ECONNRESET) return peer_error(fmt::format("connection closed by {}{} (reset)", name(), when));
   // The network's doing: the peer may not know.
   return {ErrorKind::kSystem, fmt::format("connection with {} lost{}: {}", name(), when, std::strerror(error)), {}};
 }

@@ -516,9 +516,9 @@ void Coordinator::host_hopeful(int position) { rendezvous::host_hopeful(impl_->s
 void Coordinator::take_output() { impl_->take_output(); }
 const State& Coordinator::state() const { return impl_->state_; }
 const std::vector<int>& Coordinator::pids(NodeId node) const {
-  static const std::vector<int> kNone;
+  static const std::vector<int> nobody;
   auto peer = impl_->peers_.find(node);
-  return peer == impl_->peers_.end() ? kNone : peer->second.pids;
+  return peer == impl_->peers_.end() ? nobody : peer->second.pids;
 }
 const std::string& Coordinator::job() const { return impl_->options_.job; }
 std::string Coordinator::address(NodeId node) const {
