@@ -39,7 +39,7 @@ std::vector<std::string> Routes::towards(NodeId from, NodeId to) const {
 std::string Routes::own_address(NodeId node) const {
   const Route* route = find(node);
   if (route == nullptr) return {};
-  return route->on_this_machine && !elsewhere_.empty() ? find(*elsewhere_.begin())->reached : route->seen;
+  return route->on_this_machine && !elsewhere_.empty() ? routes_.at(*elsewhere_.begin()).reached : route->seen;
 }
 
 std::vector<std::string> Routes::all() const {
