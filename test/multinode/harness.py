@@ -48,9 +48,11 @@ def remove_stale_labs():
 
 def take_down(directory):
     try:
-        lifecycle.down(Lab.load(directory))
+        lab = Lab.load(directory)
     except LabError:
-        pass  # it never came up
+        lab = None  # it never came up
+    if lab:
+        lifecycle.down(lab)
     shutil.rmtree(directory, ignore_errors=True)
 
 
