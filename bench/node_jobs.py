@@ -46,6 +46,8 @@ class Job:
         self._reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)  # O_RDWR: never at its end between two writers
         self._rest = b""
         self._events: list[Event] = []
+        self._pids: set[int] = set()
+        self._here = start is start_here
         worker = [compiled("node_worker.c"), *filter(None, [worker_mode])]
         self.began = time.monotonic()
         self.processes = [start([*launcher, *worker], {"BENCH_FIFO": str(fifo)}) for launcher in launchers]
@@ -63,8 +65,22 @@ class Job:
             for process in self.processes:
                 process.kill()
                 process.wait()
+            self._end_workers()
             os.close(self._reader)
             self._folder.cleanup()
+
+    def _end_workers(self) -> None:
+        """Those that a launcher has left behind, as torchrun may."""
+        try:
+            self._read()
+        except BlockingIOError:
+            pass  # nothing new
+        for pid in self._pids if self._here else ():
+            try:
+                if os.readlink(f"/proc/{pid}/exe") == compiled("node_worker.c"):
+                    _kill(pid, signal.SIGKILL)
+            except OSError:
+                pass  # gone
 
     def wait(self, what: str, count: int, timeout: float, which: Callable[[Event], bool] = lambda event: True) -> list[Event]:
         """The next `count` of these; others that come meanwhile are forgotten."""
@@ -87,7 +103,9 @@ class Job:
         *lines, self._rest = (self._rest + os.read(self._reader, 65536)).split(b"\n")
         for line in lines:
             what, *numbers, nanoseconds = line.decode().split()
-            self._events.append(Event(what, *map(int, numbers), int(nanoseconds) / 1e9))
+            event = Event(what, *map(int, numbers), int(nanoseconds) / 1e9)
+            self._events.append(event)
+            self._pids.add(event.pid)
 
 
 def kill_together(pids: list[int]) -> float:
