@@ -15,6 +15,15 @@
 
 #include "muster/base/strings.h"
 
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer's own clone() makes the child forget the threads and locks it knows of, in memory that is ours too:
+// from then on it would take what a lock protects for a race. This is glibc's other name for it.
+extern "C" int __clone(int (*function)(void*), void* stack, int flags, void* argument, ...);  // NOLINT
+constexpr auto kClone = __clone;
+#else
+constexpr auto kClone = ::clone;
+#endif
+
 // The child shares our memory until it executes, so nothing that runs in it may be instrumented: a sanitizer would
 // take its system calls for ours.
 #define MUSTER_IN_CHILD __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
@@ -266,7 +275,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
   pid_t pid;
   {
     BlockSignals blocked;
-    pid = clone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+    pid = kClone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   }
   if (pid < 0) return system_error(errno, fmt::format("cannot start {}", spec.program));
   Child child{pid, Fd(pidfd)};
