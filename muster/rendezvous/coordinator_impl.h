@@ -1,0 +1,115 @@
+#pragma once
+
+// The coordinator at work: coordinator.cpp has who comes and what they say, coordinator_rounds.cpp when and what is
+// decided and carried out. For these two alone.
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/rendezvous/coordinator.h"
+#include "muster/rendezvous/heartbeat.h"
+#include "muster/rendezvous/route.h"
+
+namespace muster::rendezvous {
+
+// A member: one life of an agent.
+struct Peer {
+  std::string host;
+  std::unique_ptr<Channel> channel;
+  std::vector<int> pids;
+  std::optional<RoundEnded> ended;  // of the current round
+};
+
+// A connection that has the token and has not said who it is, or one that carries output.
+struct Guest {
+  std::unique_ptr<Channel> channel;
+  net::EventLoop::TimerId patience = 0;
+  std::string host;  // output: of its node
+  NodeId node = 0;
+};
+
+class Coordinator::Impl {
+ public:
+  Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
+  ~Impl();
+
+  void stop(int signal);
+  void kill();
+  void pass_signal(int signal);
+  void take_output();
+  void deserted_soon();
+  size_t connected() const { return connected_; }
+
+  net::EventLoop& loop_;
+  Log& log_;
+  CoordinatorOptions options_;
+  CoordinatorClient& client_;
+  State state_;
+  std::map<NodeId, Peer> peers_;
+  std::unique_ptr<Acceptor> acceptor_;
+  std::function<void(Fd, const net::Address&, std::string_view)> serve_other_;
+  std::function<void()> on_deserted_;
+  bool over_ = false;
+
+  void decide_soon();
+
+ private:
+  using GuestId = std::list<Guest>::iterator;
+
+  void arrived(std::unique_ptr<Channel> channel);
+  void introduced(GuestId guest, std::string_view bytes);
+  void leave(GuestId guest);
+  void join(GuestId guest, const Join& join);
+  void begin_output(GuestId guest, const OutputHello& hello);
+  void rest_from_output();
+  void refuse(Channel& channel, const std::string& reason);
+
+  void received(NodeId node, std::string_view bytes);
+  void on(NodeId node, const StoreOpened& opened);
+  void on(NodeId node, const RoundStarted& started);
+  void on(NodeId node, const WorkerFailed& failed);
+  void on(NodeId node, const RoundEnded& ended);
+  void on(NodeId node, const StopRequest& request);
+  template <typename Other>
+  void on(NodeId node, const Other& /*not for a coordinator*/) {
+    lose(node, true, "it broke the protocol");
+  }
+  void lose(NodeId node, bool silent, const std::string& why);
+
+  void tick();
+  void listen_to_hearts(TimePoint now);
+  void decide_now();
+  bool carry_out(TimePoint now, const Decision& decision);
+  void open_round(const Decision& decision);
+  void start_round(uint16_t port);
+  void stop_round(TimePoint now, const Decision& decision);
+  void judge_round();
+  void end_job(const Decision& decision);
+  void tell(NodeId node, const std::string& encoded);
+
+  HeartbeatServer hearts_;
+  Routes routes_;
+  size_t connected_ = 0;  // peers with a channel
+  size_t started_ = 0;    // members that have told the pids of this round
+  std::list<Guest> guests_;
+  TimePoint last_tick_ = Clock::now();
+  net::EventLoop::TimerId tick_timer_ = 0;
+  net::EventLoop::TimerId wake_timer_ = 0;
+  net::EventLoop::TimerId soon_timer_ = 0;
+  bool deciding_ = false;  // deferred
+  TimePoint decided_;
+  bool output_came_ = false;                 // in this turn of the loop
+  Duration output_debt_{};                   // time taken for output that was not yet left to everything else
+  TimePoint output_counted_;                 // until when
+  net::EventLoop::TimerId output_rest_ = 0;  // while it goes on
+  net::EventLoop::HookId turn_end_ = 0;
+  bool looking_round_ = false;  // for anybody who is still there; deferred
+  std::string told_reason_;
+  std::string text_;  // for agents, once the job is over
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace muster::rendezvous
