@@ -1,5 +1,7 @@
 #include "muster/launcher/fan_out.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <csignal>
 #include <memory>
@@ -21,6 +23,8 @@
 namespace muster::launcher {
 namespace {
 
+// A node that was a member for so long is lost by some new misfortune, not by what keeps it from starting.
+constexpr auto kLife = std::chrono::seconds(10);
 constexpr auto kShowPeriod = std::chrono::milliseconds(250);
 // For agents to hear of the end and to deliver what their workers wrote; longer as long as output keeps coming.
 constexpr auto kLastWordTime = std::chrono::seconds(10);
@@ -175,8 +179,11 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
   const int position = *node.join.position;
   Place& place = places_[static_cast<size_t>(position)];
   loop_.cancel(place.retry);
-  place = {};
   starter_->abandon(position);
+  const bool lived = Clock::now() - node.joined >= kLife;
+  place = {.attempts = lived ? 0 : place.attempts};
+  // An agent that dies as soon as it is there, a spare's perhaps, is not started for ever.
+  if (!lived) return agent_failed(position, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true);
   place.retry = loop_.call_after(rendezvous::kFenceMargin, [this, position] { start_agent(position); });
 }
 
@@ -279,6 +286,7 @@ int FanOutRun::fail(const Error& error) {
 
 int run_fan_out(const FanOut& spec) {
   ::signal(SIGPIPE, SIG_IGN);
+  ::prctl(PR_SET_DUMPABLE, 0);  // a core dump would have the token
   return FanOutRun(spec).run();
 }
 
