@@ -294,8 +294,8 @@ TEST(MemberOptions, WorkersOfTheHostBeatThoseOfTheCommandLine) {
 
 TEST(MemberOptions, SimulatedNodesShareTheCores) {
   Machine machine;  // of 16
-  auto threads = [&](std::vector<std::string> arguments) {
-    return variable(machine.plan_as_member(Verb::kRun, std::move(arguments), assignment())->job, "OMP_NUM_THREADS");
+  auto threads = [&](const std::vector<std::string>& arguments) {
+    return variable(machine.plan_as_member(Verb::kRun, arguments, assignment())->job, "OMP_NUM_THREADS");
   };
   EXPECT_EQ(threads({"--local-nodes=2", "train.py"}), "8");
   EXPECT_EQ(threads({"--local-nodes=2", "--nproc-per-node=4", "train.py"}), "2");
