@@ -7,6 +7,12 @@ namespace {
 
 using SystemTime = std::chrono::system_clock::time_point;
 
+// Times are subtracted from each other: none may be so far from the others that the difference overflows.
+constexpr int64_t kFarthest = int64_t{1} << 61;  // nanoseconds
+
+// Of an error file, in seconds.
+bool is_possible(int64_t timestamp) { return timestamp >= 0 && timestamp < kFarthest / 1'000'000'000; }
+
 void put_time(ByteWriter& out, TimePoint time) { out.i64(time.time_since_epoch().count()); }
 
 void put_time(ByteWriter& out, const std::optional<TimePoint>& time) {
@@ -14,9 +20,15 @@ void put_time(ByteWriter& out, const std::optional<TimePoint>& time) {
   if (time) put_time(out, *time);
 }
 
+int64_t checked(ByteReader& in, int64_t nanoseconds) {
+  if (nanoseconds <= -kFarthest || nanoseconds >= kFarthest) in.fail();
+  return in.ok() ? nanoseconds : 0;
+}
+
 // Unsigned, since the difference of two clocks that somebody made up may overflow.
 TimePoint get_time(ByteReader& in, Duration offset) {
-  return TimePoint(Duration(static_cast<int64_t>(in.u64() - static_cast<uint64_t>(offset.count()))));
+  const uint64_t ours = in.u64() - static_cast<uint64_t>(offset.count());
+  return TimePoint(Duration(checked(in, static_cast<int64_t>(ours))));
 }
 
 std::optional<TimePoint> get_optional_time(ByteReader& in, Duration offset) {
@@ -44,8 +56,10 @@ void put(ByteWriter& out, const WorkerOutcome& worker) {
   if (worker.error_file) {
     out.text(worker.error_file->message);
     out.text(worker.error_file->callstack);
-    out.boolean(worker.error_file->timestamp.has_value());
-    out.i64(worker.error_file->timestamp.value_or(0));
+    // A worker may have written anything: a time that cannot be is none.
+    const bool has_time = worker.error_file->timestamp && is_possible(*worker.error_file->timestamp);
+    out.boolean(has_time);
+    if (has_time) out.i64(*worker.error_file->timestamp);
     out.boolean(worker.error_file->structured);
   }
   out.text(worker.error_file_path);
@@ -56,9 +70,10 @@ ErrorFile get_error_file(ByteReader& in) {
   ErrorFile file;
   file.message = in.text();
   file.callstack = in.text();
-  const bool has_time = in.boolean();
-  const int64_t time = in.i64();
-  if (has_time) file.timestamp = time;
+  if (in.boolean()) {
+    file.timestamp = in.i64();
+    if (!is_possible(*file.timestamp)) in.fail();
+  }
   file.structured = in.boolean();
   return file;
 }
@@ -73,7 +88,7 @@ WorkerOutcome get(ByteReader& in, Duration offset) {
   worker.status.signal = static_cast<int>(in.u32());
   worker.started = get_time(in, offset);
   worker.ended = get_time(in, offset);
-  worker.ended_at = SystemTime(SystemTime::duration(in.i64()));
+  worker.ended_at = SystemTime(SystemTime::duration(checked(in, in.i64())));
   worker.stop_requested = get_optional_time(in, offset);
   worker.output.tail = in.text();
   worker.output.first_error_time = get_optional_time(in, offset);

@@ -43,6 +43,16 @@ TEST(OutcomeCodec, TimesAreOursAfterwards) {
   EXPECT_EQ(received->at(0).ended_at, sent[0].ended_at);  // the wall clock's, for people
 }
 
+TEST(OutcomeCodec, AnImpossibleTimeInAnErrorFileIsNone) {
+  auto sent = some_outcomes();
+  for (int64_t timestamp : {INT64_MIN, int64_t{-1}, INT64_MAX}) {
+    sent[0].error_file->timestamp = timestamp;
+    auto received = decode_outcomes(encode_outcomes(sent), Duration(0));
+    ASSERT_TRUE(received.ok()) << timestamp;
+    EXPECT_EQ(received->at(0).error_file->timestamp, std::nullopt);
+  }
+}
+
 TEST(OutcomeCodec, EveryPrefixIsRefused) {
   const std::string whole = encode_outcomes(some_outcomes());
   for (size_t size = 0; size < whole.size(); ++size)
