@@ -7,7 +7,7 @@ import pytest
 from harness import ROOT
 
 from .harness import BEAT
-from .launch import WAYS, start
+from .launch import WAYS, start, train
 
 DDP = [ROOT / "examples/ddp.py", "--epochs", "1", "--points", "256"]
 NETWORKS = {
@@ -34,8 +34,7 @@ def test_workers_meet(lab, beats, network, way):
 def test_ddp(lab, torch_new, network, way):
     """gloo looks up its own host's name, and gives out what it finds."""
     cluster = lab(2, **NETWORKS[network])
-    run = start(cluster, way, DDP, python=torch_new, env={"OMP_NUM_THREADS": 1})
-    assert run.end(120) == 0, run.said()
+    run = train(cluster, way, DDP, python=torch_new, env={"OMP_NUM_THREADS": 1})
     assert any("2 workers" in job.out for job in run.jobs.values()), run.said()
 
 
