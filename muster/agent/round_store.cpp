@@ -76,15 +76,21 @@ Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Option
   return store;
 }
 
-// Through a range from a random place on: jobs that share it do not all try the same ports.
-Result<void> RoundStore::listen(const Options& options) {
-  if (options.port != 0 || options.ports.first == 0) return server_->listen(options.port);
-  const int count = options.ports.last - options.ports.first + 1;
+std::vector<uint16_t> ports_to_try(const PortRange& range) {
+  const int count = range.last - range.first + 1;
   unsigned char random[2];
   fill_random(random);
   const int start = (random[0] << 8 | random[1]) % count;
-  for (int i = 0; i < count; ++i)
-    if (server_->listen(static_cast<uint16_t>(options.ports.first + (start + i) % count))) return {};
+  std::vector<uint16_t> ports;
+  ports.reserve(static_cast<size_t>(count));
+  for (int i = 0; i < count; ++i) ports.push_back(static_cast<uint16_t>(range.first + (start + i) % count));
+  return ports;
+}
+
+Result<void> RoundStore::listen(const Options& options) {
+  if (options.port != 0 || options.ports.first == 0) return server_->listen(options.port);
+  for (uint16_t port : ports_to_try(options.ports))
+    if (server_->listen(port)) return {};
   return Error{ErrorKind::kUsage,
                fmt::format("every port from {} to {} is taken", options.ports.first, options.ports.last),
                "give a wider --port-range"};

@@ -38,6 +38,9 @@ class RoundStore {
   uint16_t port_ = 0;
 };
 
+// Every port of a range, from a random place on: jobs that share it do not all try the same ones first.
+std::vector<uint16_t> ports_to_try(const PortRange& range);
+
 // A socket that holds a port (0: a free one) without listening: nobody gets it by chance, and a server that sets
 // SO_REUSEADDR, as PyTorch's does, can still listen on it. kUsage when somebody listens there already.
 Result<Fd> reserve_port(uint16_t port);

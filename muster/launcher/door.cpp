@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "muster/base/random.h"
+#include "muster/agent/round_store.h"
 #include "muster/net/interfaces.h"
 
 namespace muster::launcher {
@@ -16,12 +16,8 @@ std::string endpoint(const std::string& host, uint16_t port) {
 
 Result<net::Listener> open_door(const agent::PortRange& ports) {
   if (ports.first == 0) return net::listen_tcp({});
-  const int count = ports.last - ports.first + 1;
-  unsigned char random[2];
-  fill_random(random);
-  const int start = (random[0] << 8 | random[1]) % count;
-  for (int i = 0; i < count; ++i) {
-    auto listener = net::listen_tcp({.port = static_cast<uint16_t>(ports.first + (start + i) % count)});
+  for (uint16_t port : agent::ports_to_try(ports)) {
+    auto listener = net::listen_tcp({.port = port});
     if (listener) return listener;
   }
   return Error{ErrorKind::kUsage,

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <netinet/in.h>
+#include <algorithm>
 
 #include "muster/net/socket.h"
 
@@ -73,6 +75,13 @@ TEST(RoundStore, AWorkersStoreIsNotListenedToByUs) {
   ASSERT_TRUE(store.ok());
   EXPECT_NE(store->port(), 0);
   EXPECT_TRUE(net::listen_tcp({.port = store->port()}).ok());
+}
+
+TEST(PortsToTry, AreAllOfTheRangeOnce) {
+  std::vector<uint16_t> ports = ports_to_try({30000, 30003});
+  std::sort(ports.begin(), ports.end());
+  EXPECT_EQ(ports, (std::vector<uint16_t>{30000, 30001, 30002, 30003}));
+  EXPECT_EQ(ports_to_try({65535, 65535}), std::vector<uint16_t>{65535});
 }
 
 TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
