@@ -14,6 +14,11 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
 // The part of a job on one node, told on stdin what to do.
 int agent_command();
 
+// `accelerate launch …`, and the same as a program named accelerate-launch.
+int accelerate_command(const std::vector<std::string>& arguments);
+int accelerate_launch_command(const std::vector<std::string>& arguments);
+
+int where_command(const Parsed& parsed);
 int status_command(const Parsed& parsed);
 int store_command(const Parsed& parsed);
 int env_command(const Parsed& parsed);

@@ -70,9 +70,12 @@ int small_command(const VerbInfo& verb, const std::vector<std::string>& argument
       return status_command(*parsed);
     case Verb::kAgent:
       return agent_command();
+    case Verb::kWhere:
+      return where_command(*parsed);
     case Verb::kRun:
     case Verb::kTorchrun:
     case Verb::kLaunch:
+    case Verb::kAccelerate:
       break;
   }
   return 2;
@@ -81,6 +84,7 @@ int small_command(const VerbInfo& verb, const std::vector<std::string>& argument
 int dispatch(const std::vector<std::string>& words) {
   const std::string name = words[0].substr(words[0].rfind('/') + 1);
   if (name == "torchrun") return run_command(Verb::kTorchrun, name, {words.begin() + 1, words.end()});
+  if (name == "accelerate-launch") return accelerate_launch_command({words.begin() + 1, words.end()});
   if (words.size() < 2) return fail({ErrorKind::kUsage, "no verb", "muster --help lists them"});
   const std::string& word = words[1];
   if (word == "--help" || word == "-h") return print(general_help(style_of(STDOUT_FILENO)));
@@ -95,6 +99,8 @@ int dispatch(const std::vector<std::string>& words) {
       return run_command(Verb::kTorchrun, "muster torchrun", rest);
     case Verb::kLaunch:
       return run_command(Verb::kLaunch, "muster launch", rest);
+    case Verb::kAccelerate:
+      return accelerate_command(rest);
     default:
       return small_command(*verb, rest);
   }

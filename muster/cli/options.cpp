@@ -11,7 +11,7 @@ namespace {
 constexpr Verbs kTorch = Verb::kRun | Verb::kTorchrun | Verb::kLaunch;
 constexpr Verbs kRunOnly = static_cast<Verbs>(Verb::kRun);
 constexpr Verbs kEvery = kTorch | Verb::kStore | Verb::kEnv | Verb::kCompletion | Verb::kMan | Verb::kVersion |
-                         Verb::kHelp | Verb::kStatus | Verb::kAgent;
+                         Verb::kHelp | Verb::kStatus | Verb::kAgent | Verb::kWhere | Verb::kAccelerate;
 constexpr bool kPet = true;
 
 using K = OptionKind;
@@ -128,8 +128,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kDryRun, "dry-run", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, kRunOnly, G::kInspect,
    "Show ranks, cores, GPUs, environment and command of every worker, and start nothing."},
   {Opt::kJson, "json", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false,
-   Verb::kRun | Verb::kEnv | Verb::kVersion | Verb::kStatus, G::kInspect,
-   "Print JSON (with --dry-run, env, status and version)."},
+   Verb::kRun | Verb::kEnv | Verb::kVersion | Verb::kStatus | Verb::kWhere, G::kInspect,
+   "Print JSON (with --dry-run, env, status, where and version)."},
   {Opt::kVerbose, "verbose", 'v', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
    G::kInspect, "Say what is done and why."},
   {Opt::kQuiet, "quiet", 'q', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
@@ -174,6 +174,44 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Without both: the key in ~/.config/muster/key, which `muster run` makes when there is none."},
   {Opt::kInsecure, "insecure", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kRendezvous,
    "Where each node runs its own muster: no secret, as with torchrun. Whoever reaches the port can then disturb the job."},
+  {Opt::kMode, "mode", 0, K::kText, "MODE", "auto", nullptr, "auto|fanout|symmetric|local", false, false, true, kTorch, G::kNodes,
+   "Instead of what `muster where` finds: fanout (start the nodes of the allocation from here), symmetric (every node runs its "
+   "own muster) or local (this node alone)."},
+  {Opt::kPrologue, "prologue", 0, K::kRepeat, "COMMAND|FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Run by bash once on every node before the workers start, which get the environment that it leaves. A file is sourced. May be "
+   "given several times."},
+  {Opt::kConda, "conda", 0, K::kText, "NAME|PREFIX", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Activate this conda environment on every node, once."},
+  {Opt::kVenv, "venv", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Activate this virtual environment on every node, once."},
+  {Opt::kModules, "modules", 0, K::kText, "NAME,…", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Load these environment modules on every node, once. --module=NAME,… does the same (--module NAME, as with torchrun, is a "
+   "Python module to run)."},
+  {Opt::kEnv, "env", 0, K::kRepeat, "NAME=VALUE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Set a variable for every worker; NAME alone hands on this process's. May be given several times."},
+  {Opt::kEnvFile, "env-file", 0, K::kRepeat, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "The same from a file: NAME=VALUE a line, # for comments."},
+  {Opt::kEnvDiff, "env-diff", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Start no worker: print where the nodes differ in variables, Python, torch, CUDA and driver."},
+  {Opt::kRecord, "record", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+   "Keep in DIR/<job> what the job ran with: environment, command line, versions, git commit and changes, packages, GPUs, the "
+   "scheduler's description. What looks like a secret is masked."},
+  {Opt::kContainer, "container", 0, K::kText, "IMAGE", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
+   "Run the workers in a container made of this image: a file or directory, or a name the runtime knows."},
+  {Opt::kContainerRuntime, "container-runtime", 0, K::kText, "NAME", nullptr, "the one that is there", "enroot|apptainer|podman|charliecloud",
+   false, false, true, kTorch, G::kContainer, "What runs the container."},
+  {Opt::kContainerName, "container-name", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
+   "A container that is kept: used where it exists, made from --container once a node where it does not."},
+  {Opt::kContainerRoot, "container-root", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
+   "Workers are root inside."},
+  {Opt::kContainerWritable, "container-writable", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
+   "Workers may write to the container's own files."},
+  {Opt::kMount, "mount", 0, K::kRepeat, "SOURCE:TARGET[:ro]", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
+   "Show a directory of the node inside. The working directory is shown always. May be given several times."},
+  {Opt::kContainerWorkdir, "container-workdir", 0, K::kText, "DIR", nullptr, "the one here", "", false, false, true, kTorch,
+   G::kContainer, "Where workers start, inside."},
+  {Opt::kContainerOption, "container-option", 0, K::kRepeat, "OPTION", nullptr, nullptr, "", false, false, true, kTorch,
+   G::kContainer, "Handed to the runtime's own command line as it is. May be given several times."},
 }};
 // clang-format on
 
@@ -184,8 +222,8 @@ constexpr bool in_order() {
 }
 static_assert(in_order(), "the table and enum Opt list the options in the same order");
 
-constexpr std::array kGroups = {G::kWorkers,    G::kNodes,     G::kProgram, G::kOutput, G::kFailure,
-                                G::kRendezvous, G::kPlacement, G::kInspect, G::kServer};
+constexpr std::array kGroups = {G::kWorkers, G::kNodes,      G::kEnvironment, G::kContainer, G::kProgram, G::kOutput,
+                                G::kFailure, G::kRendezvous, G::kPlacement,   G::kInspect,   G::kServer};
 
 }  // namespace
 
@@ -221,6 +259,10 @@ std::string_view group_title(OptionGroup group) {
       return "Workers";
     case G::kNodes:
       return "Nodes";
+    case G::kEnvironment:
+      return "Environment of every node";
+    case G::kContainer:
+      return "Containers";
     case G::kProgram:
       return "What is run";
     case G::kOutput:

@@ -22,6 +22,8 @@ enum class Verb : uint16_t {
   kHelp = 1 << 8,
   kStatus = 1 << 9,
   kAgent = 1 << 10,
+  kWhere = 1 << 11,
+  kAccelerate = 1 << 12,
 };
 using Verbs = uint16_t;
 constexpr Verbs operator|(Verb a, Verb b) { return static_cast<Verbs>(a) | static_cast<Verbs>(b); }
@@ -40,6 +42,8 @@ enum class OptionKind : uint8_t {
 enum class OptionGroup : uint8_t {
   kWorkers,
   kNodes,
+  kEnvironment,
+  kContainer,
   kProgram,
   kOutput,
   kFailure,
@@ -112,6 +116,23 @@ enum class Opt : uint8_t {
   kInterface,
   kTokenFile,
   kInsecure,
+  kMode,
+  kPrologue,
+  kConda,
+  kVenv,
+  kModules,
+  kEnv,
+  kEnvFile,
+  kEnvDiff,
+  kRecord,
+  kContainer,
+  kContainerRuntime,
+  kContainerName,
+  kContainerRoot,
+  kContainerWritable,
+  kMount,
+  kContainerWorkdir,
+  kContainerOption,
   kCount,
 };
 

@@ -41,6 +41,15 @@ constexpr Example kStatusExamples[] = {
     {"muster status", "every job on several nodes that you started on this machine"},
     {"muster status 1b4e --json", "one job, by the first characters of its id, for scripts"},
 };
+constexpr Example kWhereExamples[] = {
+    {"muster where", "in a batch script, an salloc shell, a step, or at your desk"},
+    {"muster where --json", "for scripts"},
+};
+constexpr Example kAccelerateExamples[] = {
+    {"muster accelerate launch --num_processes 8 train.py", "eight processes in all, as asked"},
+    {"srun muster accelerate launch --num_machines 2 --num_processes 8 --main_process_ip n1 train.py",
+     "on two nodes; --machine_rank may be left out"},
+};
 constexpr Example kAgentExamples[] = {{"muster run --hosts n1,n2 train.py", "starts one on n1 and one on n2"}};
 constexpr Example kVersionExamples[] = {{"muster version --json", "for scripts"}};
 constexpr Example kHelpExamples[] = {{"muster help run", "the same as muster run --help"}};
@@ -77,6 +86,17 @@ constexpr std::array kVerbs = {
              "hosted here): nodes, round, restarts, ranks and process ids, since when. JOB is an id or its first "
              "characters.",
              kStatusExamples},
+    VerbInfo{
+        Verb::kAccelerate, "accelerate", Words::kProgram, "launch PROGRAM [ARGUMENT…]", "",
+        "accelerate launch, with its flags, config file and environment",
+        "The command line of Hugging Face's `accelerate launch`, which does what was asked: --num_processes is the "
+        "number of all processes on all machines, with or without GPUs. A symbolic link to muster that is named "
+        "accelerate-launch does the same.",
+        kAccelerateExamples},
+    VerbInfo{Verb::kWhere, "where", Words::kNone, "", "", "say where this is, and what muster run would do here",
+             "What was found of a scheduler or of variables that say where nodes meet, which nodes there are, and how "
+             "`muster run` would start a job here.",
+             kWhereExamples},
     VerbInfo{Verb::kEnv, "env", Words::kNone, "", "", "list the environment variables muster sets and reads",
              "Every variable that muster gives to workers or reads itself, and what it means.", kEnvExamples},
     VerbInfo{Verb::kCompletion, "completion", Words::kOne, "bash|zsh|fish", "bash|zsh|fish",
