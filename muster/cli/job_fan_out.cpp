@@ -35,7 +35,7 @@ Result<std::vector<cluster::Host>> Planner::named_hosts() {
 
 Result<void> Planner::plan_fan_out() {
   launcher::FanOut spec;
-  spec.local = parsed_.given(Opt::kLocalNodes);
+  if (parsed_.given(Opt::kLocalNodes)) spec.way = launcher::Way::kLocal;
   MUSTER_TRY(spec.hosts, named_hosts());
   const int hosts = static_cast<int>(spec.hosts.size());
   if (standalone())
@@ -78,7 +78,7 @@ Result<void> Planner::plan_fan_out() {
   spec.description.muster_version = version();
   spec.description.verb = info(verb_).name;
   spec.description.environment =
-      spec.local ? without_token(facts_.environment) : environment_to_send(facts_.environment);
+      spec.way == launcher::Way::kLocal ? without_token(facts_.environment) : environment_to_send(facts_.environment);
   plan_.mode_why = parsed_.given(Opt::kHosts)      ? fmt::format("--hosts names {}", hosts)
                    : parsed_.given(Opt::kHostfile) ? fmt::format("--hostfile names {}", hosts)
                                                    : fmt::format("--local-nodes {}", hosts);

@@ -72,7 +72,7 @@ class Planner {
   bool alone() const { return !assignment_ && std::holds_alternative<std::monostate>(plan_.nodes); }
   launcher::FanOut* fan_out() { return std::get_if<launcher::FanOut>(&plan_.nodes); }
   // Other machines run the workers: what this one has says nothing about theirs.
-  bool elsewhere() { return fan_out() != nullptr && !fan_out()->local; }
+  bool elsewhere() { return fan_out() != nullptr && fan_out()->way != launcher::Way::kLocal; }
 
   const std::string& text(Opt id) const { return parsed_.text(id); }
   bool standalone() const { return parsed_.flag(Opt::kStandalone); }

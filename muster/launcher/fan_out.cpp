@@ -92,7 +92,7 @@ Result<void> FanOutRun::prepare() {
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
   console_.set_spool(temporary_directory(), spec_.job.output.cap);
   MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
-  if (spec_.local) {
+  if (spec_.way == Way::kLocal) {
     endpoints_ = {fmt::format("127.0.0.1:{}", listener.port)};
   } else {
     std::vector<std::string> names;
@@ -140,7 +140,7 @@ void FanOutRun::agent_said(int position, std::string_view line) {
 
 void FanOutRun::start_agents() {
   const process::Environment& environment = spec_.job.environment;
-  if (spec_.local) {
+  if (spec_.way == Way::kLocal) {
     starter_ = cluster::local::make_starter(loop_, spec_.ssh.program, environment, starter_handlers());
   } else {
     starter_ = cluster::ssh::make_starter(loop_, spec_.ssh, environment, starter_handlers());

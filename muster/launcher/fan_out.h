@@ -11,11 +11,20 @@
 
 namespace muster::launcher {
 
-// A job on several nodes that this process starts: `muster run --hosts`, `--hostfile`, `--local-nodes`.
+// How an agent comes to a node.
+enum class Way {
+  kSsh,
+  kLocal,  // simulated nodes: agents on this machine, each a host of its own
+  kSlurm,  // srun, within the allocation
+  kPbs,    // pbs_tmrsh, or ssh with pbs_attach, within the job
+};
+
+// A job on several nodes that this process starts: `muster run --hosts`, `--hostfile`, `--local-nodes`, or inside an
+// allocation.
 struct FanOut {
   agent::JobSpec job;  // for what this process itself does: console, signals, report
   std::vector<cluster::Host> hosts;
-  bool local = false;  // simulated nodes: agents on this machine, each a host of its own
+  Way way = Way::kSsh;
   cluster::ssh::Options ssh;
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers

@@ -63,7 +63,7 @@ TEST(FanOutOptions, HostsAreTheNodes) {
   EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2", "n3", "n4"));
   EXPECT_EQ(spec.hosts[0].workers, std::nullopt);
   EXPECT_EQ(spec.hosts[1].workers, 4);
-  EXPECT_FALSE(spec.local);
+  EXPECT_EQ(spec.way, launcher::Way::kSsh);
   EXPECT_EQ(spec.membership.min_nodes, 4);
   EXPECT_EQ(spec.membership.max_nodes, 4);
   EXPECT_EQ(spec.membership.expected, 4);
@@ -92,7 +92,7 @@ TEST(FanOutOptions, AHostfileSaysTheSame) {
 TEST(FanOutOptions, SimulatedNodesHaveNames) {
   Machine machine;
   FanOut spec = fan_out(machine, {"--local-nodes=3", "--nproc-per-node=2", "train.py"});
-  EXPECT_TRUE(spec.local);
+  EXPECT_EQ(spec.way, launcher::Way::kLocal);
   EXPECT_THAT(names(spec.hosts), ElementsAre("node0", "node1", "node2"));
   EXPECT_THAT(machine.error({"--local-nodes=0", "train.py"}),
               HasSubstr("--local-nodes: 0 is out of range; write 1 to"));
