@@ -1,6 +1,7 @@
 #include "muster/cluster/adapter.h"
 
 #include "muster/cluster/pbs/detect.h"
+#include "muster/cluster/pbs/time_left.h"
 #include "muster/cluster/preset/detect.h"
 #include "muster/cluster/slurm/detect.h"
 
