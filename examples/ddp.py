@@ -14,6 +14,10 @@ import time
 
 import torch
 import torch.distributed as dist
+
+# Not used here, but PyTorch 2 loads it sooner or later. Its functions have as a default the group they find then, and
+# would keep it for ever: load it while there is none.
+import torch.distributed.nn
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
@@ -62,20 +66,9 @@ def load(path, model, optimizer):
     return state["epoch"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=10)
-    parser.add_argument("--points", type=int, default=8192)
-    parser.add_argument("--batch", type=int, default=128, help="of each worker")
-    parser.add_argument("--checkpoint", metavar="FILE", help="written after every epoch; go on from there if it exists")
-    parser.add_argument("--fail", type=int, metavar="EPOCH", help="raise in rank 1 there, to see what that looks like")
-    options = parser.parse_args()
-
-    distributed = "RANK" in os.environ
-    if distributed:
-        dist.init_process_group("gloo")
-    rank, world = (dist.get_rank(), dist.get_world_size()) if distributed else (0, 1)
-
+def train(options, rank, world, total):
+    """All that holds on to the process group: none of it is left on return. `total` is a tensor for averages."""
+    distributed = dist.is_initialized()
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 2))
     if distributed:
@@ -85,9 +78,6 @@ def main():
     data = spirals(options.points)
     sampler = DistributedSampler(data, world, rank, seed=1)
     loader = DataLoader(data, options.batch, sampler=sampler)
-
-    # One tensor for all epochs: PyTorch 1.13 can hang at the end when the last one it reduced is already out of use.
-    total = torch.zeros(2, dtype=torch.float64)
 
     if rank == 0:
         print(f"{world} worker{'s' * (world > 1)}, {len(data)} points, {len(loader)} steps an epoch, torch {torch.__version__}")
@@ -114,7 +104,27 @@ def main():
             if options.checkpoint:
                 save(options.checkpoint, epoch, model, optimizer)
 
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--points", type=int, default=8192)
+    parser.add_argument("--batch", type=int, default=128, help="of each worker")
+    parser.add_argument("--checkpoint", metavar="FILE", help="written after every epoch; go on from there if it exists")
+    parser.add_argument("--fail", type=int, metavar="EPOCH", help="raise in rank 1 there, to see what that looks like")
+    options = parser.parse_args()
+
+    distributed = "RANK" in os.environ
     if distributed:
+        dist.init_process_group("gloo")
+    rank, world = (dist.get_rank(), dist.get_world_size()) if distributed else (0, 1)
+
+    # It outlives the group: PyTorch 1.13 can hang at the end when the last tensor it reduced is already out of use.
+    total = torch.zeros(2, dtype=torch.float64)
+    train(options, rank, world, total)
+    if distributed:
+        # Nothing else holds the group any more, so this waits for its threads. One of them that still lets go of a tensor
+        # while Python leaves would abort the worker: "terminate called without an active exception".
         dist.destroy_process_group()
 
 

@@ -53,3 +53,10 @@ def test_a_world_of_one(run_muster, torch_python):
     done = run_muster(["run", *script], python=torch_python)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("1 worker, 256 points"), "a single worker's lines carry no label"
+
+
+def test_the_example_ends_the_threads_of_its_group(run_muster, torch_python):
+    """One that is left, and lets go of its last tensor while Python leaves, aborts the worker now and then."""
+    script = [WORKERS / "threads_left.py", ROOT / "examples/ddp.py", "--epochs", 1, "--points", 256]
+    done = run_muster(["run", "--nproc-per-node", 2, *script], python=torch_python, env={"OMP_NUM_THREADS": 1})
+    assert done.returncode == 0, done.stderr

@@ -65,18 +65,10 @@ def start(cluster, way, args, nnodes=None, options=(), names=None, **exec_option
     return Run(cluster, way, jobs, cluster.shared / "report.json")
 
 
-def train(cluster, way, args, attempts=3, **start_options):
-    """A run of PyTorch workers that has ended well.
-
-    On a busy machine a worker of 2.13 now and then ends with "terminate called without an active exception" when its work
-    is done and it leaves: some thread of PyTorch's own is still there. Then, and only then, the job is run again.
-    """
-    for _ in range(attempts):
-        run = start(cluster, way, args, **start_options)
-        code = run.end(120)
-        if code == 0 or "terminate called without an active exception" not in run.said():
-            break
-    assert code == 0, run.said()
+def train(cluster, way, args, **start_options):
+    """A run of PyTorch workers that has ended well."""
+    run = start(cluster, way, args, **start_options)
+    assert run.end(120) == 0, run.said()
     return run
 
 
