@@ -71,8 +71,8 @@ Result<void> Planner::plan_fan_out() {
   spec.ssh.ssh = text(Opt::kSsh);
   spec.ssh.options = parsed_.list(Opt::kSshOption);
   const std::string& push = text(Opt::kPushBinary);
-  using Push = cluster::ssh::Options::Push;
-  spec.ssh.push = push == "always" ? Push::kAlways : push == "never" ? Push::kNever : Push::kAuto;
+  using cluster::Push;
+  spec.push = push == "always" ? Push::kAlways : push == "never" ? Push::kNever : Push::kAuto;
   spec.ports = ports_;
   spec.interface = text(Opt::kInterface);
   spec.description.muster_version = version();

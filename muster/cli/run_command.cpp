@@ -83,7 +83,7 @@ int run_alone(const agent::JobSpec& job) {
 // Agents read the same command line, with the id that was chosen here in front of it.
 int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& arguments) {
   std::error_code error;
-  spec.ssh.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (!error) spec.description.directory = std::filesystem::current_path(error).string();
   if (error) {
     say(fmt::format("muster: error: {}\n", error.message()));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "muster/base/strings.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -9,6 +11,15 @@ constexpr int kNotExecutable = 126, kNotFound = 127;
 constexpr std::string_view kErrorPrefix = "muster: error: ";
 
 }  // namespace
+
+std::vector<std::string> fetch_command(const std::string& program, const Fetch& fetch, const std::string& name) {
+  std::string endpoints = join(fetch.endpoints, ",");
+  std::erase_if(endpoints, [](char c) { return c == '[' || c == ']'; });
+  std::vector<std::string> words = {program,   "agent",     "--fetch", endpoints,
+                                    "--nonce", fetch.nonce, "--by",    fetch.munge ? "munge" : "key"};
+  if (!name.empty()) words.insert(words.end(), {"--name", name});
+  return words;
+}
 
 Error agent_ended(const process::ExitStatus& status, std::string_view last_line) {
   Error error{ErrorKind::kPeer, fmt::format("the agent ended: {}", status.text()), {}};

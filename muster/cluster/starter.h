@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "muster/base/result.h"
 #include "muster/cluster/hosts.h"
@@ -11,7 +12,8 @@
 
 namespace muster::cluster {
 
-// Starts `muster agent` on a node and hands it its description. What the agent or the way to it (ssh) says on stderr is
+// Starts `muster agent` on a node and sees that it gets its description: on its stdin, or because it asks for it (Fetch,
+// below; then start() has no use for the description). What the agent or the way to it (ssh) says on stderr is
 // passed on line by line.
 class Starter {
  public:
@@ -33,6 +35,26 @@ class Starter {
   // failed() is not called. start() may be called again at once.
   virtual void abandon(int position) = 0;
 };
+
+// When the program itself is sent to a node: --push-binary.
+enum class Push {
+  kAuto,    // when the other side has no muster of our version
+  kAlways,  // what is there under our path is not even tried
+  kNever
+};
+
+// How an agent gets its description where a scheduler starts it, which hands on no stdin that others cannot read: it
+// asks the coordinator for it. Nothing in here is secret.
+struct Fetch {
+  std::vector<std::string> endpoints;  // of the coordinator: numeric, tried in order
+  std::string nonce;                   // hex, of this job
+  bool munge = false;                  // the token comes sealed by munge; else from the user's key and the nonce
+  bool operator==(const Fetch&) const = default;
+};
+// argv of such an agent: words that no shell sees anything in (an IPv6 address stands without its brackets), if
+// `program` is one. `name`: the host's in the
+// launcher's list; empty: what the scheduler calls the node it runs on, else the machine's own name.
+std::vector<std::string> fetch_command(const std::string& program, const Fetch& fetch, const std::string& name = {});
 
 // Of an agent that ended: in its own words, if its last line on stderr has them. Pure.
 Error agent_ended(const process::ExitStatus& status, std::string_view last_line);

@@ -11,7 +11,7 @@
 #include "muster/agent/supervisor.h"
 #include "muster/agent/warden.h"
 #include "muster/base/environment.h"
-#include "muster/cluster/local/starter.h"
+#include "muster/launcher/agents.h"
 #include "muster/launcher/door.h"
 #include "muster/launcher/head.h"
 #include "muster/launcher/retry_policy.h"
@@ -47,6 +47,7 @@ class FanOutRun {
   void start_agents();
   void start_agent(int position);
   std::string description_for(int position) const;
+  std::string describe(const std::string& name) const;
   cluster::Starter::Handlers starter_handlers();
   void agent_said(int position, std::string_view line);
   void agent_failed(int position, const Error& why, bool may_try_again);
@@ -65,7 +66,6 @@ class FanOutRun {
   agent::Console console_;
   Head head_;
   std::optional<process::SignalQueue> signals_;
-  rendezvous::Token token_ = rendezvous::Token::random();
   std::vector<std::string> endpoints_;
   std::unique_ptr<rendezvous::Coordinator> coordinator_;
   std::unique_ptr<cluster::Starter> starter_;
@@ -85,6 +85,7 @@ FanOutRun::FanOutRun(const FanOut& spec)
   head_.on_joined = [this](const rendezvous::Node& node) { node_joined(node); };
   head_.on_gone = [this](const rendezvous::Node& node) { node_gone(node); };
   head_.on_ended = [this] { loop_.stop(); };
+  head_.on_describe = [this](const std::string& name) { return describe(name); };
 }
 
 Result<void> FanOutRun::prepare() {
@@ -101,7 +102,7 @@ Result<void> FanOutRun::prepare() {
   }
   rendezvous::CoordinatorOptions options;
   options.membership = spec_.membership;
-  options.token = token_;
+  options.token = spec_.token;
   options.stop_grace = agent::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
   for (const cluster::Host& host : spec_.hosts)
@@ -139,12 +140,7 @@ void FanOutRun::agent_said(int position, std::string_view line) {
 }
 
 void FanOutRun::start_agents() {
-  const process::Environment& environment = spec_.job.environment;
-  if (spec_.way == Way::kLocal) {
-    starter_ = cluster::local::make_starter(loop_, spec_.ssh.program, environment, starter_handlers());
-  } else {
-    starter_ = cluster::ssh::make_starter(loop_, spec_.ssh, environment, starter_handlers());
-  }
+  starter_ = make_starter(spec_, endpoints_, loop_, starter_handlers());
   for (size_t i = 0; i < spec_.hosts.size(); ++i) start_agent(static_cast<int>(i));
 }
 
@@ -156,12 +152,19 @@ void FanOutRun::start_agent(int position) {
 std::string FanOutRun::description_for(int position) const {
   const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
   cluster::Description description = spec_.description;
-  description.token = token_.hex();
+  description.token = spec_.token.hex();
   description.endpoints = endpoints_;
   description.host = host.name;
   description.position = position;
   description.workers = host.workers;
   return cluster::encode(description);
+}
+
+// Of an agent that asks. Another life of a host gets the same.
+std::string FanOutRun::describe(const std::string& name) const {
+  for (size_t i = 0; i < spec_.hosts.size(); ++i)
+    if (spec_.hosts[i].name == name) return description_for(static_cast<int>(i));
+  return {};
 }
 
 void FanOutRun::node_joined(const rendezvous::Node& node) {

@@ -8,6 +8,7 @@
 #include "muster/cluster/hosts.h"
 #include "muster/cluster/ssh/starter.h"
 #include "muster/rendezvous/membership.h"
+#include "muster/rendezvous/token.h"
 
 namespace muster::launcher {
 
@@ -18,6 +19,8 @@ enum class Way {
   kSlurm,  // srun, within the allocation
   kPbs,    // pbs_tmrsh, or ssh with pbs_attach, within the job
 };
+// A scheduler starts its agents, which then ask for their description.
+inline bool is_scheduler(Way way) { return way == Way::kSlurm || way == Way::kPbs; }
 
 // A job on several nodes that this process starts: `muster run --hosts`, `--hostfile`, `--local-nodes`, or inside an
 // allocation.
@@ -25,9 +28,14 @@ struct FanOut {
   agent::JobSpec job;  // for what this process itself does: console, signals, report
   std::vector<cluster::Host> hosts;
   Way way = Way::kSsh;
-  cluster::ssh::Options ssh;
+  std::string program;  // our own binary: absolute path
+  cluster::Push push = cluster::Push::kAuto;
+  cluster::ssh::Options ssh;  // but for program and push
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
+  rendezvous::Token token = rendezvous::Token::random();
+  std::string nonce;   // with a scheduler: as in cluster::Fetch
+  bool munge = false;  // likewise
   rendezvous::MembershipOptions membership;
   agent::PortRange ports;
   std::string interface;  // --interface; empty: any

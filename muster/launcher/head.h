@@ -43,11 +43,13 @@ class Head : public rendezvous::CoordinatorClient {
   rendezvous::Failure judge(int round, const std::vector<rendezvous::NodeOutcomes>& outcomes) override;
   std::string ended(const rendezvous::Decision& decision) override;
   bool output(const std::string& host, const rendezvous::Chunk& chunk) override;
+  std::string describe(const std::string& name) override { return on_describe ? on_describe(name) : std::string(); }
 
   // Set by whoever runs it.
   std::function<void(const rendezvous::Node&)> on_joined;
   std::function<void(const rendezvous::Node&)> on_gone;
   std::function<void()> on_ended;
+  std::function<std::string(const std::string& name)> on_describe;
 
  private:
   agent::Report make_report() const;

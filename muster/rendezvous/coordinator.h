@@ -37,6 +37,9 @@ class CoordinatorClient {
   virtual std::string ended(const Decision& decision) = 0;
   // Whole lines of a node's workers. False: no more for now; Coordinator::take_output() ends that.
   virtual bool output(const std::string& host, const Chunk& chunk) = 0;
+  // What an agent that calls itself so is to do: bytes that are its own and the client's business. Empty: there is no
+  // such host.
+  virtual std::string describe(const std::string& /*name*/) { return {}; }
 
  protected:
   CoordinatorClient() = default;

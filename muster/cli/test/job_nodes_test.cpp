@@ -73,7 +73,7 @@ TEST(FanOutOptions, HostsAreTheNodes) {
   EXPECT_EQ(spec.job.membership, std::nullopt) << "the launcher is no member";
   EXPECT_EQ(spec.description.verb, "run");
   EXPECT_EQ(spec.ssh.ssh, "ssh");
-  EXPECT_EQ(spec.ssh.push, Push::kAuto);
+  EXPECT_EQ(spec.push, Push::kAuto);
   EXPECT_THAT(spec.ssh.options, IsEmpty());
 }
 
@@ -148,8 +148,8 @@ TEST(FanOutOptions, SshIsSteered) {
                                   "Port=7", "--push-binary=never", "train.py"});
   EXPECT_EQ(spec.ssh.ssh, "/opt/ssh");
   EXPECT_THAT(spec.ssh.options, ElementsAre("ProxyJump=a,b", "Port=7"));
-  EXPECT_EQ(spec.ssh.push, Push::kNever);
-  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--push-binary=always", "train.py"}).ssh.push, Push::kAlways);
+  EXPECT_EQ(spec.push, Push::kNever);
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--push-binary=always", "train.py"}).push, Push::kAlways);
   EXPECT_THAT(machine.error({"--hosts=n1", "--push-binary=x", "train.py"}), HasSubstr("choose auto, always, never"));
 }
 

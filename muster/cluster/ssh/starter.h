@@ -10,11 +10,8 @@ struct Options {
   std::string ssh = "ssh";           // --ssh: looked up through PATH
   std::vector<std::string> options;  // --ssh-option, each behind -o
   std::string program;               // our own binary: absolute path, tried on the other side first
-  enum class Push {
-    kAuto,    // when the other side has no muster of our version
-    kAlways,  // what is there under our path is not even tried
-    kNever
-  } push = Push::kAuto;
+  using Push = cluster::Push;
+  Push push = Push::kAuto;
   std::string binary = "/proc/self/exe";  // what is sent
   int at_a_time = 64;                     // handshakes
   Duration connect_timeout = std::chrono::seconds(10);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "muster/base/strings.h"
+
 namespace muster::cluster {
 namespace {
 
@@ -18,6 +20,14 @@ TEST(AgentEnded, AMissingProgramKeepsItsExitCode) {
   EXPECT_EQ(exit_code(agent_ended({.code = 127}, "muster: error: /tmp/x does not exist")), 127);
   EXPECT_EQ(exit_code(agent_ended({.code = 126}, "")), 126);
   EXPECT_EQ(exit_code(agent_ended({.code = 2}, "")), 125);
+}
+
+TEST(FetchCommand, HasNothingSecretAndOnlyPlainWords) {
+  const Fetch fetch{.endpoints = {"10.0.0.1:4711", "[fe80::1]:4711"}, .nonce = "00ff", .munge = true};
+  EXPECT_EQ(join(fetch_command("/opt/muster", fetch, "n1"), " "),
+            "/opt/muster agent --fetch 10.0.0.1:4711,fe80::1:4711 --nonce 00ff --by munge --name n1");
+  EXPECT_EQ(join(fetch_command("m", {.endpoints = {"10.0.0.1:1"}, .nonce = "a", .munge = false}), " "),
+            "m agent --fetch 10.0.0.1:1 --nonce a --by key");
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "muster/cluster/starter.h"
+#include "muster/launcher/fan_out.h"
+#include "muster/net/event_loop.h"
+
+namespace muster::launcher {
+
+// The starter for a job's way. `endpoints`: of the coordinator, for agents that ask for their description.
+std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
+                                               net::EventLoop& loop, cluster::Starter::Handlers handlers);
+
+}  // namespace muster::launcher
