@@ -1,13 +1,34 @@
 #include "muster/cluster/adapter.h"
 
+#include <fmt/format.h>
+
 #include "muster/cluster/pbs/detect.h"
 #include "muster/cluster/pbs/time_left.h"
 #include "muster/cluster/preset/detect.h"
 #include "muster/cluster/slurm/detect.h"
+#include "muster/cluster/slurm/time_left.h"
 
 namespace muster::cluster {
+namespace {
+
+// A launcher inside a worker starts a job of its own; the nodes belong to the one around it.
+std::optional<Surroundings> inside_worker(const GetEnv& getenv) {
+  auto id = getenv("TORCHELASTIC_RUN_ID"), rank = getenv("RANK"), local_rank = getenv("LOCAL_RANK");
+  if (!id || !rank || !local_rank) return std::nullopt;
+  Surroundings here;
+  here.adapter = "worker";
+  here.role = Role::kWorker;
+  here.what = fmt::format("inside rank {} of another job", *rank);
+  here.clues = {{"TORCHELASTIC_RUN_ID", *id, "set by muster or torchrun for their workers"},
+                {"RANK", *rank, "which worker this is"},
+                {"LOCAL_RANK", *local_rank, "and on this node"}};
+  return here;
+}
+
+}  // namespace
 
 Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile& read_file) {
+  if (auto worker = inside_worker(getenv)) return worker;
   MUSTER_TRY(std::optional<Surroundings> slurm, slurm::detect(getenv));
   if (slurm) return slurm;
   MUSTER_TRY(std::optional<Surroundings> pbs, pbs::detect(getenv, read_file));

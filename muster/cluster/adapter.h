@@ -26,11 +26,12 @@ enum class Role {
   kTask,     // one task of a step on several nodes: every node runs its own muster
   kOneNode,  // of a step that has one node, in an allocation that may have more
   kPreset,   // no scheduler, but somebody wrote down what a torchrun on this node needs: PET_*, MASTER_ADDR …
+  kWorker,   // inside a worker of muster, torchrun or another launcher: the allocation is that job's, not ours
 };
 
 // Where this process is, as one adapter understands it.
 struct Surroundings {
-  std::string adapter;  // "slurm", "pbs", "preset"
+  std::string adapter;  // "slurm", "pbs", "preset", "worker"
   Role role = Role::kHead;
   std::string what;  // in words: "batch script of Slurm job 12 (train) on 2 nodes"
   std::vector<Clue> clues;
@@ -38,10 +39,12 @@ struct Surroundings {
   std::string step_id;      // of a kTask, kOneNode; several steps of one job do not collide
   std::vector<Host> nodes;  // of the allocation, or of the step where there is one; in the scheduler's order, each once
   int allocated = 0;        // how many nodes the whole allocation has
+  std::vector<Host> allocation;                 // those, where `nodes` are fewer
   std::optional<int> node_rank;                 // of this node among `nodes`
   std::string node_name;                        // what the scheduler calls this node
   int tasks_here = 1, local_task = 0;           // of the step on this node, and which of them this is
   bool gpus_bound_to_tasks = false;             // each task sees only its own
+  bool terminal = false;                        // of a kTask: a shell (srun --pty) that runs on this node alone
   std::string master_addr;                      // kPreset
   std::optional<int> master_port, world_nodes;  // kPreset
 };

@@ -1,15 +1,19 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "muster/cluster/adapter.h"
 
 namespace muster::cluster::slurm {
 
 // As cluster::detect(), for Slurm alone. Pure.
+//
+// kHead: a batch script, salloc's shell on the machine where it was typed, or its interactive step on the first node
+// (`node_name` tells them apart: the former is no node of the job, as far as is known). kTask, kOneNode: a task of srun.
 Result<std::optional<Surroundings>> detect(const GetEnv& getenv);
 
-// As cluster::time_left(): asks squeue.
-Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline);
+// How many tasks node `index` has by "2(x2),1": SLURM_TASKS_PER_NODE and its like. Pure.
+Result<int> tasks_of_node(std::string_view text, size_t index);
 
 }  // namespace muster::cluster::slurm

@@ -1,0 +1,48 @@
+#include "muster/cluster/slurm/time_left.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "muster/base/strings.h"
+#include "muster/process/command.h"
+
+namespace muster::cluster::slurm {
+
+Result<std::optional<Duration>> parse_time_left(std::string_view squeue) {
+  const std::string_view text = trim(squeue);
+  if (text == "UNLIMITED") return std::optional<Duration>();
+  const Error unknown{ErrorKind::kPeer, fmt::format("squeue says '{}', which is no time", text.substr(0, 80)), {}};
+  constexpr int64_t kMostDays = 36500, kMost = 100'000;
+  int64_t days = 0;
+  std::string_view clock = text;
+  if (const size_t dash = text.find('-'); dash != std::string_view::npos) {
+    auto number = parse_int(text.substr(0, dash));
+    if (!number || *number < 0 || *number > kMostDays) return unknown;
+    days = *number;
+    clock = text.substr(dash + 1);
+  }
+  const std::vector<std::string_view> parts = split(clock, ':');
+  if (parts.size() < 2 || parts.size() > 3) return unknown;
+  int64_t seconds = 0;
+  for (std::string_view part : parts) {
+    auto number = parse_int(part);
+    if (!number || *number < 0 || *number > kMost) return unknown;
+    seconds = seconds * 60 + *number;
+  }
+  return std::optional<Duration>(std::chrono::seconds(days * 86400 + seconds));
+}
+
+Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline) {
+  process::Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    if (const char* equals = std::strchr(*entry, '='))
+      environment.emplace_back(std::string(static_cast<const char*>(*entry), equals), equals + 1);
+  MUSTER_TRY(auto ran, process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%L"}, environment, deadline));
+  if (ran.status.success()) return parse_time_left(ran.output);
+  const std::string why = process::last_line(ran.errors);
+  return Error{ErrorKind::kPeer, fmt::format("squeue: {}", why.empty() ? ran.status.text() : why), {}};
+}
+
+}  // namespace muster::cluster::slurm

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "muster/cluster/adapter.h"
+
+namespace muster::cluster::slurm {
+
+// As cluster::time_left(): `squeue -h -j JOBID -o %L`.
+Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline);
+
+// The same from what squeue said: "1-02:03:04", "2:03:04", "2:03"; nothing for UNLIMITED; an error for what is not known
+// (INVALID, NOT_SET, or a job that is gone). Pure.
+Result<std::optional<Duration>> parse_time_left(std::string_view squeue);
+
+}  // namespace muster::cluster::slurm
