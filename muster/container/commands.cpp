@@ -1,0 +1,121 @@
+#include "muster/container/commands.h"
+
+#include "muster/base/strings.h"
+#include "muster/container/inside.h"
+#include "muster/container/runtimes.h"
+
+namespace muster::container {
+namespace {
+
+constexpr std::string_view kPythonLine = "muster-python ";
+constexpr std::string_view kVariablesLine = "muster-variables";
+
+// "export NAME='…'" and "export NAME" (dash, busybox), "declare -x NAME="…"" (bash).
+std::string_view exported_name(std::string_view line) {
+  for (std::string_view beginning : {"export ", "declare -x "}) {
+    if (!line.starts_with(beginning)) continue;
+    line.remove_prefix(beginning.size());
+    return line.substr(0, line.find('='));
+  }
+  return {};
+}
+
+std::string kept_directory(const Plan& plan) { return plan.node.storage + "/" + plan.spec.name; }
+
+}  // namespace
+
+SignalWay signal_way(Kind kind) {
+  switch (kind) {
+    case Kind::kPodman:
+      return SignalWay::kLeaderInside;
+    case Kind::kApptainer:
+      return SignalWay::kGroupButLeader;
+    default:
+      return SignalWay::kGroup;
+  }
+}
+
+bool says_signals_as_codes(Kind kind) { return kind == Kind::kPodman; }
+
+Existence existence(const Plan& plan) {
+  switch (plan.spec.kind) {
+    case Kind::kEnroot:
+      return enroot::existence(plan);
+    case Kind::kPodman:
+      return podman::existence(plan);
+    default:
+      return {.path = kept_directory(plan)};
+  }
+}
+
+std::vector<Words> creation(const Plan& plan, bool again) {
+  switch (plan.spec.kind) {
+    case Kind::kEnroot:
+      return enroot::creation(plan, again);
+    case Kind::kApptainer:
+      return apptainer::creation(plan, again);
+    case Kind::kPodman:
+      return podman::creation(plan, again);
+    case Kind::kCharliecloud:
+      return charliecloud::creation(plan, again);
+  }
+  return {};
+}
+
+Location location(const Plan& plan) {
+  switch (plan.spec.kind) {
+    case Kind::kEnroot:
+      return {.place = {Place::Form::kName, plan.spec.name}};
+    case Kind::kPodman:
+      return podman::location(plan);
+    default:
+      return {.place = {Place::Form::kDirectory, kept_directory(plan)}};
+  }
+}
+
+Fetching fetching(const Plan& plan) { return plan.spec.kind == Kind::kPodman ? podman::fetching(plan) : Fetching{}; }
+
+CommandLine worker_command(const Plan& plan, const Worker& worker) {
+  switch (plan.spec.kind) {
+    case Kind::kEnroot:
+      return enroot::worker_command(plan, worker);
+    case Kind::kApptainer:
+      return apptainer::worker_command(plan, worker);
+    case Kind::kPodman:
+      return podman::worker_command(plan, worker);
+    case Kind::kCharliecloud:
+      return charliecloud::worker_command(plan, worker);
+  }
+  return {};
+}
+
+CommandLine probe_command(const Plan& plan, const process::Environment& environment, const std::string& python) {
+  // Built-in commands alone: a small image has little else.
+  const std::string script =
+      fmt::format("echo '{}'$(command -v {} || command -v python || command -v python3); echo '{}'; export -p",
+                  kPythonLine, python.empty() ? "python" : shell_quote(python), kVariablesLine);
+  const Worker worker{
+      .argv = {"/bin/sh", "-c", script}, .environment = environment, .from_node = environment, .bare = true};
+  return worker_command(plan, worker);
+}
+
+Words list_leftovers(const Plan& plan) {
+  return plan.spec.kind == Kind::kPodman ? podman::list_leftovers(plan) : Words{};
+}
+
+Words remove_leftovers(const Plan& plan, const Words& ids) {
+  return plan.spec.kind == Kind::kPodman ? podman::remove_leftovers(plan, ids) : Words{};
+}
+
+Probe read_probe(std::string_view output) {
+  Probe probe;
+  bool variables = false;
+  for (std::string_view line : split(output, '\n')) {
+    if (line.starts_with(kPythonLine)) probe.python = std::string(trim(line.substr(kPythonLine.size())));
+    if (line == kVariablesLine) variables = true;
+    if (std::string_view name = exported_name(line); variables && is_plain_name(name)) probe.variables.emplace(name);
+  }
+  return probe;
+}
+
+}  // namespace muster::container

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/container/plan.h"
+
+// The command lines of the runtimes. Everything here is pure; a folder each has what is particular to one of them.
+namespace muster::container {
+
+using Words = std::vector<std::string>;
+
+// How to learn whether the named container exists: by a path, by the exit code of a command, or by a line it prints.
+struct Existence {
+  std::string path = {};
+  Words command = {};
+  std::string line = {};
+};
+Existence existence(const Plan& plan);
+
+// What makes it, one after the other. `again`: what an earlier attempt left half done is replaced.
+std::vector<Words> creation(const Plan& plan, bool again);
+
+// Where a kept container is, once it exists: as a place, or by what a command prints.
+struct Location {
+  Place place = {};
+  Words command = {};    // prints the directory
+  Words variables = {};  // prints what its image sets, NAME=value a line
+};
+Location location(const Plan& plan);
+
+// What fetches the image to this node, so that workers find it; empty: whoever runs it first does, or nobody needs to.
+// `known` says by its exit code that it is here already.
+struct Fetching {
+  Words known = {};
+  Words command = {};
+};
+Fetching fetching(const Plan& plan);
+
+struct Worker {
+  Words argv = {};                        // argv[0]: the program, found inside
+  process::Environment environment = {};  // complete
+  process::Environment from_node = {};    // what of it the node has anyway; the rest is the worker's own
+  bool bare = false;                      // of the node's variables none goes inside
+  bool reads_stdin = false;
+  bool terminal = false;  // one of its streams is one
+};
+// What is executed for it, with the environment that is to be executed with.
+struct CommandLine {
+  Words argv = {};  // argv[0]: the runtime's program
+  process::Environment environment = {};
+};
+CommandLine worker_command(const Plan& plan, const Worker& worker);
+
+// One run inside that tells what there is: see read_probe(). `environment`: of this process.
+CommandLine probe_command(const Plan& plan, const process::Environment& environment, const std::string& python);
+
+// The job's containers that are left on this node, one a line, and what removes them; empty: there can be none.
+Words list_leftovers(const Plan& plan);
+Words remove_leftovers(const Plan& plan, const Words& ids);
+
+// What the probe printed.
+struct Probe {
+  std::string python;  // empty: the image has none
+  std::set<std::string> variables;
+};
+Probe read_probe(std::string_view output);
+
+}  // namespace muster::container

@@ -1,0 +1,65 @@
+// enroot executes its way to the program inside: the worker keeps the process that was started, its group and its exit
+// status. Inside there is only the environment that is named, a line a variable.
+
+#include "muster/container/inside.h"
+#include "muster/container/runtimes.h"
+
+namespace muster::container::enroot {
+namespace {
+
+// enroot reads mounts as fstab(5) does, where a blank is written so.
+std::string fstab_word(const std::string& path) {
+  std::string word;
+  for (char c : path)
+    word += c == ' ' ? std::string("\\040") : c == '\t' ? "\\011" : c == '\\' ? "\\134" : std::string(1, c);
+  return word;
+}
+
+std::string mount_word(const Mount& mount) {
+  return fmt::format("{}:{}:none:x-create=auto,rbind,{}", fstab_word(mount.source), fstab_word(mount.target),
+                     mount.read_only ? "ro" : "rw");
+}
+
+// Its hook for GPUs asks the environment outside before that of the image. Most images ask for all, and where there is
+// none that would be an error.
+void choose_gpus(process::Environment& environment, const Node& node) {
+  if (node.gpus != Gpus::kNvidia) {
+    set(environment, "NVIDIA_VISIBLE_DEVICES", "void");
+    return;
+  }
+  if (find(environment, "NVIDIA_VISIBLE_DEVICES") == nullptr) set(environment, "NVIDIA_VISIBLE_DEVICES", "all");
+  if (find(environment, "NVIDIA_DRIVER_CAPABILITIES") == nullptr)
+    set(environment, "NVIDIA_DRIVER_CAPABILITIES", "compute,utility");
+}
+
+}  // namespace
+
+Existence existence(const Plan& plan) { return {.command = {plan.spec.program, "list"}, .line = plan.spec.name}; }
+
+std::vector<Words> creation(const Plan& plan, bool again) {
+  Words words{plan.spec.program, "create"};
+  if (again) words.emplace_back("--force");
+  append(words, {"--name", plan.spec.name, "--", plan.spec.image});
+  return {words};
+}
+
+CommandLine worker_command(const Plan& plan, const Worker& worker) {
+  const Spec& spec = plan.spec;
+  CommandLine line{.argv = {spec.program, "start"}, .environment = worker.environment};
+  if (spec.root) line.argv.emplace_back("--root");
+  if (spec.writable) line.argv.emplace_back("--rw");
+  for (const Mount& mount : spec.mounts) append(line.argv, {"--mount", mount_word(mount)});
+  for (const auto& variable : worker.environment) {
+    const bool one_line = variable.second.find('\n') == std::string::npos;
+    if (goes_inside(plan, worker, variable) && is_plain_name(variable.first) && one_line)
+      append(line.argv, {"--env", variable.first});
+  }
+  choose_gpus(line.environment, plan.node);
+  append(line.argv, spec.options);
+  // The image's own start script changes to its own directory.
+  append(line.argv, {"--", plan.place.text, "sh", "-c", "cd \"$0\" && exec \"$@\"", spec.directory});
+  append(line.argv, worker.argv);
+  return line;
+}
+
+}  // namespace muster::container::enroot

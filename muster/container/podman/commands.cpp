@@ -1,0 +1,105 @@
+// podman asks another process, conmon, to run the container: the worker is in a session of its own, and podman waits,
+// passes signals on and returns the exit code. With the node's process ids, network and shared memory workers find each
+// other as they do without a container. Values go by podman's own environment, so that no argument shows them.
+
+#include "muster/base/strings.h"
+#include "muster/container/inside.h"
+#include "muster/container/runtimes.h"
+
+namespace muster::container::podman {
+namespace {
+
+Words user_options(const Plan& plan) {
+  // The store lets our own user in: it must be ours whom the node sees, whatever the image would choose.
+  if (plan.spec.root) return {"--user=0:0"};
+  Words words;
+  if (plan.node.uid != 0) words.emplace_back("--userns=keep-id");
+  words.push_back(fmt::format("--user={}:{}", plan.node.uid, plan.node.gid));
+  return words;
+}
+
+Words gpu_options(const Plan& plan) {
+  switch (plan.node.gpus) {
+    case Gpus::kNone:
+      return {};
+    case Gpus::kAmd:
+      return {"--device=/dev/kfd", "--device=/dev/dri", "--group-add=keep-groups"};
+    case Gpus::kNvidia:
+      break;
+  }
+  if (plan.node.cdi) return {"--device=nvidia.com/gpu=all"};
+  return {"--env=NVIDIA_VISIBLE_DEVICES=all"};  // for a hook of the site
+}
+
+Words place_words(const Plan& plan) {
+  if (plan.place.form != Place::Form::kDirectory) return {plan.place.text};
+  // Over it, unless it is to be written to, lies a layer that goes with the worker.
+  return {"--rootfs", plan.spec.writable ? plan.place.text : plan.place.text + ":O"};
+}
+
+}  // namespace
+
+Existence existence(const Plan& plan) {
+  return {.command = {plan.spec.program, "container", "exists", plan.spec.name}};
+}
+
+std::vector<Words> creation(const Plan& plan, bool again) {
+  Words words{plan.spec.program, "create"};
+  if (again) words.emplace_back("--replace");
+  append(words, {"--name", plan.spec.name, plan.spec.image, "/bin/sh"});
+  return {words};
+}
+
+Location location(const Plan& plan) {
+  const Spec& spec = plan.spec;
+  // Without root its file systems are mounted in a user namespace that all of a user's podmans share.
+  Words mount = plan.node.uid == 0 ? Words{spec.program} : Words{spec.program, "unshare", spec.program};
+  append(mount, {"mount", spec.name});
+  return {.place = {Place::Form::kDirectory, {}},
+          .command = mount,
+          .variables = {spec.program, "inspect", "--type", "container", "--format",
+                        "{{range .Config.Env}}{{println .}}{{end}}", spec.name}};
+}
+
+Fetching fetching(const Plan& plan) {
+  const Spec& spec = plan.spec;
+  if (plan.place.form == Place::Form::kDirectory) return {};
+  if (plan.place.form == Place::Form::kFile) return {.command = {spec.program, "load", "--input", plan.place.text}};
+  return {.known = {spec.program, "image", "exists", spec.image},
+          .command = {spec.program, "pull", "--quiet", spec.image}};
+}
+
+CommandLine worker_command(const Plan& plan, const Worker& worker) {
+  const Spec& spec = plan.spec;
+  CommandLine line{.argv = {spec.program, "run", "--rm", "--label=muster=" + plan.label, "--network=host", "--ipc=host",
+                            "--pid=host", "--security-opt=label=disable"},
+                   .environment = worker.environment};
+  // The worker has our pipes as they are. A terminal podman refuses to hand on: then it copies.
+  line.argv.emplace_back(worker.terminal ? "--log-driver=none" : "--log-driver=passthrough");
+  if (worker.reads_stdin) line.argv.emplace_back("--interactive");
+  append(line.argv, user_options(plan));
+  append(line.argv, gpu_options(plan));
+  for (const Mount& mount : spec.mounts)
+    line.argv.push_back(fmt::format("--volume={}:{}:{}", mount.source, mount.target, mount.read_only ? "ro" : "rw"));
+  line.argv.push_back("--workdir=" + spec.directory);
+  for (const auto& [name, value] : plan.image_environment) line.argv.push_back(fmt::format("--env={}={}", name, value));
+  for (const auto& variable : worker.environment)
+    if (goes_inside(plan, worker, variable) && is_plain_name(variable.first))
+      line.argv.push_back("--env=" + variable.first);
+  append(line.argv, spec.options);
+  append(line.argv, place_words(plan));
+  append(line.argv, worker.argv);
+  return line;
+}
+
+Words list_leftovers(const Plan& plan) {
+  return {plan.spec.program, "ps", "--all", "--quiet", "--no-trunc", "--filter", "label=muster=" + plan.label};
+}
+
+Words remove_leftovers(const Plan& plan, const Words& ids) {
+  Words words{plan.spec.program, "rm", "--force", "--ignore", "--time", "0"};
+  append(words, ids);
+  return words;
+}
+
+}  // namespace muster::container::podman

@@ -1,0 +1,226 @@
+// The exact command lines of every runtime, as files in golden/: a difference there is a difference for every user. Run
+// with MUSTER_GOLDEN=write to write them anew, then read the diff.
+#include "muster/container/commands.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "muster/base/fd.h"
+#include "muster/base/strings.h"
+
+namespace muster::container {
+namespace {
+
+const process::Environment kNode = {{"PATH", "/opt/site/bin:/usr/bin"},
+                                    {"HOME", "/home/ada"},
+                                    {"LD_LIBRARY_PATH", "/opt/site/lib"},
+                                    {"SLURM_JOB_ID", "7"},
+                                    {"TMPDIR", "/scratch/7"},
+                                    {"CONDA_PREFIX", "/home/ada/conda"},
+                                    {"LANG", "C.UTF-8"},
+                                    {"NOTE", "two\nlines"},
+                                    {"OMP_NUM_THREADS", "4"},
+                                    {"SECRET", "hush"},
+                                    {"BASH_FUNC_x%%", "() { :; }"}};
+
+std::string kind_program(Kind kind) {
+  switch (kind) {
+    case Kind::kCharliecloud:
+      return "/usr/bin/ch-run";
+    default:
+      return "/usr/bin/" + std::string(name_of(kind));
+  }
+}
+
+Plan plain(Kind kind) {
+  Plan plan;
+  plan.spec = {.kind = kind,
+               .program = kind_program(kind),
+               .image = "/images/torch.sqsh",
+               .mounts = {{"/home/ada/project", "/home/ada/project", false}, {"/scratch/7", "/scratch/7", false}},
+               .directory = "/home/ada/project"};
+  plan.node = {.uid = 1000, .gid = 100, .user = "ada", .storage = "/var/tmp/muster-1000/containers"};
+  plan.place = {Place::Form::kFile, plan.spec.image};
+  plan.label = "a1b2c3";
+  if (kind == Kind::kPodman) {
+    plan.spec.image = plan.place.text = "docker.io/pytorch/pytorch:latest";
+    plan.place.form = Place::Form::kName;
+  }
+  if (kind == Kind::kCharliecloud) {
+    plan.spec.image = plan.place.text = "/images/torch";
+    plan.place.form = Place::Form::kDirectory;
+  }
+  return plan;
+}
+
+Plan named(Kind kind) {
+  Plan plan = plain(kind);
+  plan.spec.name = "my-torch";
+  plan.place = location(plan).place;
+  if (kind == Kind::kPodman) {
+    plan.place.text = "/storage/merged";
+    plan.image_environment = {{"PATH", "/opt/conda/bin:/bin"}};
+  }
+  return plan;
+}
+
+// Everything that can be asked for, where the runtime has it.
+Plan everything(Kind kind) {
+  Plan plan = named(kind);
+  plan.spec.root = plan.spec.writable = true;
+  plan.spec.mounts.push_back({"/data sets", "/mnt", kind != Kind::kCharliecloud});
+  plan.spec.directory = "/workspace";
+  plan.spec.options = {"--an-option=of its own"};
+  plan.image_variables = {"LANG", "RANK", "OMP_NUM_THREADS"};
+  plan.given_variables = {"SECRET", "LD_LIBRARY_PATH"};
+  plan.has_environment_file = true;
+  plan.node.gpus = Gpus::kNvidia;
+  plan.node.cdi = true;
+  return plan;
+}
+
+Worker worker() {
+  Worker worker{.argv = {"python3", "-u", "train.py", "--name", "it's"}, .environment = kNode, .from_node = kNode};
+  worker.environment.emplace_back("RANK", "3");
+  worker.environment.emplace_back("MUSTER_WORKER", "j.0.3");
+  return worker;
+}
+
+// A word a line, so that a difference is a line of a diff.
+std::string lines(const Words& words) {
+  std::string text;
+  for (const std::string& word : words) text += fmt::format("{}{}\n", text.empty() ? "" : "    ", shell_quote(word));
+  return text;
+}
+
+std::string section(const std::string& title, const Words& words) {
+  return words.empty() ? "" : fmt::format("# {}\n{}", title, lines(words));
+}
+
+// What it is executed with beside the worker's environment, and without.
+std::string environment_text(const process::Environment& given, const process::Environment& used) {
+  Words text;
+  auto has = [](const process::Environment& all, const auto& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  for (const auto& variable : given)
+    if (!has(used, variable)) text.push_back("- " + variable.first);
+  for (const auto& variable : used)
+    if (!has(given, variable)) text.push_back(fmt::format("+ {}={}", variable.first, variable.second));
+  std::sort(text.begin(), text.end());
+  return text.empty() ? "" : fmt::format("# its environment, beside the worker's\n{}\n", join(text, "\n"));
+}
+
+std::string whole_text(const Plan& plan) {
+  std::string text;
+  if (!plan.spec.name.empty()) {
+    const Existence exists = existence(plan);
+    text += exists.path.empty() ? section("it exists if this succeeds", exists.command)
+                                : fmt::format("# it exists if this does\n{}\n", exists.path);
+    if (!exists.line.empty()) text += fmt::format("# and prints\n{}\n", exists.line);
+    for (const Words& step : creation(plan, false)) text += section("made by", step);
+    for (const Words& step : creation(plan, true)) text += section("made anew by", step);
+    text += section("found by", location(plan).command);
+    text += section("its variables by", location(plan).variables);
+  } else {
+    text += section("the image is here if this succeeds", fetching(plan).known);
+    text += section("fetched by", fetching(plan).command);
+  }
+  const CommandLine probe = probe_command(plan, kNode, "");
+  text += section("looked into by", probe.argv);
+  const Worker one = worker();
+  const CommandLine line = worker_command(plan, one);
+  text += section("a worker", line.argv) + environment_text(one.environment, line.environment);
+  text += section("what is left is listed by", list_leftovers(plan));
+  text += section("and removed by", remove_leftovers(plan, {"1234", "5678"}));
+  return text;
+}
+
+std::string golden_path(const std::string& name) { return fmt::format("{}/{}.txt", GOLDEN_DIRECTORY, name); }
+
+struct Case {
+  std::string name;
+  Plan plan;
+};
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (Kind kind : {Kind::kEnroot, Kind::kApptainer, Kind::kPodman, Kind::kCharliecloud}) {
+    const std::string name(name_of(kind));
+    all.push_back({name + "-image", plain(kind)});
+    all.push_back({name + "-named", named(kind)});
+    all.push_back({name + "-everything", everything(kind)});
+  }
+  Plan plan = plain(Kind::kPodman);
+  plan.place = {Place::Form::kDirectory, "/images/torch"};
+  plan.node.uid = plan.node.gid = 0;
+  plan.node.gpus = Gpus::kAmd;
+  all.push_back({"podman-directory-as-root-with-amd", plan});
+  plan = plain(Kind::kPodman);
+  plan.place = {Place::Form::kFile, "/images/torch.tar"};
+  plan.node.gpus = Gpus::kNvidia;
+  all.push_back({"podman-archive-with-nvidia-hook", plan});
+  plan = plain(Kind::kApptainer);
+  plan.spec.program = "/usr/bin/singularity";
+  plan.spec.writable = true;
+  plan.node.gpus = Gpus::kAmd;
+  all.push_back({"singularity-writable-image-with-amd", plan});
+  plan = plain(Kind::kEnroot);
+  plan.node.gpus = Gpus::kNvidia;
+  all.push_back({"enroot-with-nvidia", plan});
+  return all;
+}
+
+class Golden : public testing::TestWithParam<Case> {};
+
+TEST_P(Golden, CommandLines) {
+  const std::string path = golden_path(GetParam().name);
+  const std::string now = whole_text(GetParam().plan);
+  const char* mode = std::getenv("MUSTER_GOLDEN");
+  if (mode != nullptr && std::string(mode) == "write") {
+    ASSERT_TRUE(write_whole_file(path, now));
+  }
+  auto golden = read_file(path);
+  ASSERT_TRUE(golden) << golden.error().text();
+  EXPECT_EQ(now, *golden);
+}
+
+INSTANTIATE_TEST_SUITE_P(Runtimes, Golden, testing::ValuesIn(cases()), [](const auto& info) {
+  std::string name = info.param.name;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(Golden, EveryFileBelongsToACase) {
+  std::set<std::string> known;
+  for (const Case& one : cases()) known.insert(one.name);
+  for (const auto& file : std::filesystem::directory_iterator(GOLDEN_DIRECTORY))
+    EXPECT_TRUE(known.contains(file.path().stem().string())) << file.path();
+}
+
+TEST(Commands, NothingSecretIsAnArgument) {
+  for (Kind kind : {Kind::kEnroot, Kind::kApptainer, Kind::kPodman, Kind::kCharliecloud})
+    for (const std::string& word : worker_command(everything(kind), worker()).argv)
+      EXPECT_EQ(word.find("hush"), std::string::npos) << name_of(kind) << ": " << word;
+}
+
+TEST(Commands, AProbeSaysPythonAndVariables) {
+  const Probe probe = read_probe(
+      "==> a banner of the image\nexport NOT=one\nmuster-python /opt/conda/bin/python\nmuster-variables\n"
+      "export LANG='C'\ndeclare -x CUDA_HOME=\"/usr/local/cuda\"\nexport EMPTY\nexport a-b=1\n");
+  EXPECT_EQ(probe.python, "/opt/conda/bin/python");
+  EXPECT_EQ(probe.variables, (std::set<std::string>{"LANG", "CUDA_HOME", "EMPTY"}));
+  EXPECT_EQ(read_probe("muster-python \n").python, "");
+}
+
+TEST(Commands, PythonExecIsAskedForFirst) {
+  const CommandLine line = probe_command(plain(Kind::kCharliecloud), kNode, "my python");
+  EXPECT_NE(line.argv.back().find("$(command -v 'my python' || "), std::string::npos) << line.argv.back();
+}
+
+}  // namespace
+}  // namespace muster::container
