@@ -29,6 +29,8 @@ class Starter {
 
   // Never blocks; may be called again for the same position after failed().
   virtual void start(int position, const Host& host, std::string description) = 0;
+  // It has asked for its description: it is there, and may now take its time. Only of agents that fetch.
+  virtual void asked(int /*position*/) {}
   // It has joined: what its connection says from now on is not a failure to start.
   virtual void joined(int position) = 0;
   // Ends the way to it, and a local agent itself, once whatever is left there had time to clean up and to say why;

@@ -74,6 +74,7 @@ class Cluster:
         # What stays the machine's in the nodes' /tmp.
         self._shared_names = {pathlib.Path(d).parts[2] for d in (self.directory, *share) if str(d).startswith("/tmp/")}
         self.jobs = []
+        self._daemons = set()
         self.has_killed = self.has_killed_all = False  # something of muster, or all of it on a node, with SIGKILL
         try:
             options = Options(slurm=False, private=["/tmp", HOME], share=share, **options)
@@ -116,12 +117,16 @@ class Cluster:
     def muster(self, name, args, **exec_options):
         return self.exec(name, [self.muster_program, *args], **exec_options)
 
+    def keep(self, job):
+        """It is a daemon of its node from now on."""
+        self._daemons.add(job.pid)
+
     def processes(self, name):
         """{pid: command line} of what runs in the node besides its own daemons; pids as seen from here."""
         its = self.lab.node(name)
         if not its.up:
             return {}
-        own = {its.pid, *(p.pid for p in its.daemons.values())}
+        own = {its.pid, *(p.pid for p in its.daemons.values()), *self._daemons}
         found = {}
         for pid, state in processes_of(its.pid).items():
             if pid not in own and state != "Z":

@@ -101,6 +101,7 @@ class SshStarter final : public Starter {
   void run(Node& node);
   Result<void> open_link(Node& node);
   Result<process::SpawnSpec> spec_of(const Node& node, Fd& binary);
+  std::vector<std::string> wrapped(Step step, const Names& names) const;
   Result<FileSum> binary_sum();
   Result<std::string> ssh_program();
 
@@ -224,15 +225,20 @@ Result<process::SpawnSpec> SshStarter::spec_of(const Node& node, Fd& binary) {
     MUSTER_TRY(FileSum sum, binary_sum());
     names.sha256 = sum.hex;
   }
-  process::SpawnSpec spec{.program = ssh,
-                          .argv = ssh_command(options_, node.host, remote_command(node.step, names)),
-                          .environment = environment_};
+  process::SpawnSpec spec{
+      .program = ssh, .argv = ssh_command(options_, node.host, wrapped(node.step, names)), .environment = environment_};
   if (node.step == Step::kSend) {
     binary = Fd(open(options_.binary.c_str(), O_RDONLY | O_CLOEXEC));
     if (!binary) return system_error(errno, "cannot read " + options_.binary);
     spec.stdin_fd = binary.get();
   }
   return spec;
+}
+
+std::vector<std::string> SshStarter::wrapped(Step step, const Names& names) const {
+  std::vector<std::string> words = remote_command(step, names);
+  if (is_agent(step)) words.insert(words.begin(), options_.wrapper.begin(), options_.wrapper.end());
+  return words;
 }
 
 Result<FileSum> SshStarter::binary_sum() {
@@ -302,6 +308,11 @@ void SshStarter::ended(Node& node, const process::ExitStatus& status) {
   int code = status.shell_code();
   if (node.step == Step::kRemove) return fail(node, *node.failure, false);
   if (node.greeted()) return agent_ended(node, status);
+  if (is_agent(node.step) && options_.wrapper_error) {
+    if (auto error = options_.wrapper_error(code, node.errors)) {
+      return error->kind == ErrorKind::kNotFound ? step_failed(node, error->message) : fail(node, *error, false);
+    }
+  }
   if (code == kSshFailed || status.signal != 0) {
     Failure failure = explain_failure(code, node.errors);
     return fail(node, {ErrorKind::kPeer, "ssh: " + failure.text, failure.hint}, failure.may_try_again);

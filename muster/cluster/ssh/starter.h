@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "muster/cluster/starter.h"
@@ -14,6 +16,10 @@ struct Options {
   Push push = Push::kAuto;
   std::string binary = "/proc/self/exe";  // what is sent
   int at_a_time = 64;                     // handshakes
+  // In front of every agent, words for the shell there: a command that becomes it (pbs_attach). What its failure means,
+  // by exit code and stderr: nothing where it is not its own, kNotFound where it did not find the agent's program.
+  std::vector<std::string> wrapper;
+  std::function<std::optional<Error>(int exit_code, const std::string& errors)> wrapper_error;
   Duration connect_timeout = std::chrono::seconds(10);
   Duration answer_timeout = std::chrono::seconds(60);  // for the first word of the agent, beyond connect_timeout
 };

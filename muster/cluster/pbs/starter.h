@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+
+#include "muster/cluster/pbs/tools.h"
+#include "muster/cluster/ssh/starter.h"
+#include "muster/cluster/starter.h"
+
+namespace muster::cluster::pbs {
+
+struct Options {
+  std::string program;  // our own binary: absolute path, the same on every node for pbs_tmrsh
+  Fetch fetch;
+  std::string job_id;
+  int here = 0;  // position of the node we are on
+  Tools tools;
+  ssh::Options ssh;                                    // where there is no pbs_tmrsh
+  Duration answer_timeout = std::chrono::seconds(60);  // until an agent has asked for its description
+};
+
+// One agent a node, each of which ends with the job:
+//   here                pbs_tmrsh would do as well, but a child of ours says on its stderr what is wrong, and sees the
+//                       script's own PBS_ variables. It ends when we do, and PBS ends us.
+//   pbs_tmrsh HOST …    a task of the job. It forwards no stdin, so the agent asks for its description; what the agent
+//                       writes goes to the job's error file; killing pbs_tmrsh ends no agent, losing us does.
+//   ssh HOST pbs_attach -j JOB …   as over ssh, but PBS knows of it.
+//   ssh HOST …          PBS does not know of it: the agent ends because it loses us.
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
+                                      Starter::Handlers handlers);
+
+// Why pbs_tmrsh has ended before the agent joined, by its exit code and last line on stderr. Pure.
+struct Failure {
+  Error error;
+  bool may_try_again = false;
+};
+Failure explain_tmrsh(const process::ExitStatus& status, std::string_view last_line, const std::string& program);
+
+// The same for pbs_attach over ssh: nothing where it was not pbs_attach that failed. kNotFound: the program behind it. Pure.
+std::optional<Error> explain_attach(int exit_code, const std::string& errors);
+
+}  // namespace muster::cluster::pbs

@@ -1,0 +1,26 @@
+"""Fixtures of the tests in a PBS job: the nodes of the lab with stand-ins for PBS."""
+
+import pathlib
+
+import pytest
+
+from multinode.conftest import beats, lab  # noqa: F401  (fixtures)
+
+from .pbs import Pbs
+
+
+def pytest_collection_modifyitems(items):
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.multinode)
+
+
+@pytest.fixture
+def pbs(lab):  # noqa: F811
+    """pbs(N, **options of Pbs) -> Pbs on N nodes."""
+
+    def make(count, **options):
+        return Pbs(lab(count), **options)
+
+    return make
