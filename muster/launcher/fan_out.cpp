@@ -162,8 +162,11 @@ std::string FanOutRun::description_for(int position) const {
 
 // Of an agent that asks. Another life of a host gets the same.
 std::string FanOutRun::describe(const std::string& name) const {
-  for (size_t i = 0; i < spec_.hosts.size(); ++i)
-    if (spec_.hosts[i].name == name) return description_for(static_cast<int>(i));
+  for (size_t i = 0; i < spec_.hosts.size(); ++i) {
+    if (spec_.hosts[i].name != name) continue;
+    starter_->asked(static_cast<int>(i));
+    return description_for(static_cast<int>(i));
+  }
   return {};
 }
 

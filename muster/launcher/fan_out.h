@@ -6,6 +6,7 @@
 #include "muster/agent/job.h"
 #include "muster/cluster/description.h"
 #include "muster/cluster/hosts.h"
+#include "muster/cluster/pbs/starter.h"
 #include "muster/cluster/ssh/starter.h"
 #include "muster/rendezvous/membership.h"
 #include "muster/rendezvous/token.h"
@@ -31,6 +32,7 @@ struct FanOut {
   std::string program;  // our own binary: absolute path
   cluster::Push push = cluster::Push::kAuto;
   cluster::ssh::Options ssh;  // but for program and push
+  cluster::pbs::Options pbs;  // but for program, fetch and ssh
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
   rendezvous::Token token = rendezvous::Token::random();

@@ -58,6 +58,7 @@ void TmrshStarter::start(int position, const Host& host, std::string /*descripti
   if (!link) return failed_later(position, std::move(link).error());
   Task& task = tasks_[position];
   task.link = *std::move(link);
+  task.link->close_input();  // pbs_tmrsh would pass nothing on
   task.timer = loop_.call_after(options_.answer_timeout, [this, position] { timed_out(position); });
   if (handlers_.progress) handlers_.progress(position, "starting through pbs_tmrsh");
 }
