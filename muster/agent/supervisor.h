@@ -9,6 +9,8 @@ namespace muster::agent {
 
 // How an agent that has not joined begins a line on stderr which tells its launcher where it fails to connect.
 inline constexpr std::string_view kCannotReach = "muster: cannot reach the launcher: ";
+// The same while the node is being set up: what is being done.
+inline constexpr std::string_view kSettingUp = "muster: setting up: ";
 
 // What the agent process shares with the rest of the program.
 struct AgentContext {

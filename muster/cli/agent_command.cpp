@@ -65,12 +65,6 @@ Result<cluster::Description> read_description(int fd) {
   return description;
 }
 
-// Of this whole process: what is planned, found on PATH and given to workers follows from it.
-void use_environment(const process::Environment& environment) {
-  ::clearenv();
-  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
-}
-
 void use_directory(const std::string& directory) {
   if (::chdir(directory.c_str()) == 0) return;
   const int why = errno;
@@ -93,7 +87,7 @@ Result<JobPlan> plan_part(const cluster::Description& description) {
   assignment.host = description.host;
   assignment.position = description.position;
   assignment.workers = description.workers;
-  Facts facts = real_facts();
+  Facts facts = real_facts(STDIN_FILENO);
   MUSTER_TRY(Parsed parsed, parse_arguments(verb->verb, description.arguments, facts.getenv));
   if (parsed.immediate) return Error{ErrorKind::kPeer, "nothing to run", {}};
   return plan_member(verb->verb, parsed, facts, assignment);

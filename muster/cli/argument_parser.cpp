@@ -79,7 +79,11 @@ class Parser {
     std::optional<std::string> tail;
     if (equals != std::string::npos) tail = word.substr(equals + 1);
     if (tail) {
-      if (const Option* option = find(head)) return Answer(Named{option, head, tail});
+      const Option* option = find(head);
+      // --module is a flag, and says so to torchrun's users; with a value it can only mean ours.
+      if (option != nullptr && option->id == Opt::kModule && dialect_ == Dialect::kMuster && head == "--module")
+        return Answer(Named{&cli::option(Opt::kModules), "--modules", tail});
+      if (option != nullptr) return Answer(Named{option, head, tail});
     }
     if (word[1] == '-') {
       auto found = candidates(head);

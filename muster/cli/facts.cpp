@@ -6,11 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
+#include "muster/cli/set_up.h"
 #include "muster/cli/user_key.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
@@ -92,7 +94,12 @@ process::Environment own_environment() {
   return environment;
 }
 
-Facts real_facts() {
+void use_environment(const process::Environment& environment) {
+  ::clearenv();
+  for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
+}
+
+Facts real_facts(int launcher) {
   Facts facts;
   facts.environment = own_environment();
   facts.getenv = environment_variable;
@@ -113,6 +120,8 @@ Facts real_facts() {
   facts.check_interface = check_interface;
   facts.read_file = read_text;
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
+  facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
+                            const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };
   facts.raise_descriptor_limit = raise_descriptor_limit;
   return facts;
 }

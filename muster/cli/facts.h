@@ -6,8 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/clock.h"
 #include "muster/base/environment.h"
+#include "muster/base/log.h"
 #include "muster/base/result.h"
+#include "muster/environment/setup.h"
 #include "muster/process/gpus.h"
 #include "muster/process/python.h"
 #include "muster/process/spawn.h"
@@ -23,6 +26,13 @@ enum class PathKind {
   kExecutable,
   kFile,
   kUnreadable,
+};
+
+// How a node is set up.
+struct SetUpManner {
+  std::string host;  // what this node is called
+  Duration time;     // at most
+  LogLevel threshold = LogLevel::kInfo;
 };
 
 // All a job's options depend on besides the command line. Each is asked only when it matters, since some cost time (a
@@ -51,6 +61,11 @@ struct Facts {
   std::function<Result<std::string>(const std::string&)> read_file;
   // The user's key (user_key.h); `make` it where there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
+  // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this
+  // process: all that is asked here from then on follows from it. A line that fails has been shown with its output.
+  std::function<Result<process::Environment>(const environment::Setup& setup, const process::Environment& before,
+                                             const SetUpManner& manner)>
+      set_up;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.
   std::function<uint64_t(uint64_t)> raise_descriptor_limit;
 };
@@ -58,7 +73,10 @@ struct Facts {
 // The environment of this process.
 process::Environment own_environment();
 
-// This process, this machine.
-Facts real_facts();
+// Of this whole process: what is planned, found on PATH and given to workers follows from it.
+void use_environment(const process::Environment& environment);
+
+// This process, this machine. `launcher`: a descriptor that hangs up when whoever started this node is gone.
+Facts real_facts(int launcher = -1);
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/command.h"
 #include "muster/cli/job_planner.h"
@@ -31,6 +32,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());
   MUSTER_TRY_VOID(plan_nodes());
+  MUSTER_TRY_VOID(plan_set_up());
   MUSTER_TRY_VOID(plan_workers());
   MUSTER_TRY_VOID(plan_command());
   MUSTER_TRY_VOID(plan_rendezvous());
@@ -186,8 +188,9 @@ Result<void> Planner::plan_failures() {
 }
 
 void Planner::plan_environment() {
-  plan_.given_environment = job_.environment = without_token(facts_.environment);
-  if (facts_.getenv("OMP_NUM_THREADS")) return;
+  plan_.given_environment = without_token(facts_.environment);
+  job_.environment = without_token(environment_);
+  if (agent::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr) return;
   // Each agent sets it for its own workers.
   const bool agents_do = fan_out() != nullptr;
   if (ours_ && !agents_do) {

@@ -30,6 +30,7 @@ struct JobPlan {
   std::string mode_why;                    // "--hosts names 3"
   bool workers_given = false;              // as a number
   process::Environment given_environment;  // the launcher's, before anything was added
+  std::vector<std::string> forwarded;      // options in front of the typed ones for agents: what only this process knows
   std::vector<Note> notes;
 };
 

@@ -14,7 +14,12 @@ namespace muster::cli {
 class Planner {
  public:
   Planner(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment* assignment = nullptr)
-      : verb_(verb), ours_(verb == Verb::kRun), parsed_(parsed), facts_(facts), assignment_(assignment) {}
+      : verb_(verb),
+        ours_(verb == Verb::kRun),
+        parsed_(parsed),
+        facts_(facts),
+        assignment_(assignment),
+        environment_(facts.environment) {}
 
   Result<JobPlan> plan();
 
@@ -41,6 +46,11 @@ class Planner {
   int nodes_here() const;
   void note_ignored(std::initializer_list<Opt> ids, std::string_view why);
   void finish_nodes();
+
+  // job_environment.cpp: what this node's workers find.
+  Result<void> plan_set_up();
+  Result<environment::Setup> read_set_up();
+  Result<process::Environment> given_variables();
 
   // job_fan_out.cpp: those that are started from here.
   Result<void> plan_fan_out();
@@ -90,6 +100,7 @@ class Planner {
   const Parsed& parsed_;
   const Facts& facts_;
   const Assignment* const assignment_;  // of an agent; else null
+  process::Environment environment_;    // of this process, as it is after the set-up
   std::map<std::string, std::string> conf_;
   agent::PortRange ports_;
   JobPlan plan_;

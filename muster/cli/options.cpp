@@ -184,7 +184,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Activate this conda environment on every node, once."},
   {Opt::kVenv, "venv", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Activate this virtual environment on every node, once."},
-  {Opt::kModules, "modules", 0, K::kText, "NAME,…", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
+  {Opt::kModules, "modules", 0, K::kRepeat, "NAME,…", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Load these environment modules on every node, once. --module=NAME,… does the same (--module NAME, as with torchrun, is a "
    "Python module to run)."},
   {Opt::kEnv, "env", 0, K::kRepeat, "NAME=VALUE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,

@@ -81,7 +81,8 @@ int run_alone(const agent::JobSpec& job) {
 }
 
 // Agents read the same command line, with the id that was chosen here in front of it.
-int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& arguments) {
+int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& arguments,
+                  const std::vector<std::string>& forwarded) {
   std::error_code error;
   spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (!error) spec.description.directory = std::filesystem::current_path(error).string();
@@ -89,8 +90,9 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
     say(fmt::format("muster: error: {}\n", error.message()));
     return kMusterFailed;
   }
-  spec.description.arguments = arguments;
-  spec.description.arguments.insert(spec.description.arguments.begin(), "--rdzv-id=" + spec.job.run_id);
+  spec.description.arguments = forwarded;
+  spec.description.arguments.push_back("--rdzv-id=" + spec.job.run_id);
+  spec.description.arguments.insert(spec.description.arguments.end(), arguments.begin(), arguments.end());
   if (::isatty(STDOUT_FILENO) == 1) spec.description.columns = style_of(STDOUT_FILENO).width;
   return launcher::run_fan_out(spec);
 }
@@ -123,7 +125,8 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
     return text ? print(*text) : planning_failure(verb, program, text.error());
   }
   say_notes(verb, *plan);
-  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan->nodes)) return run_from_here(*fan_out, arguments);
+  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan->nodes))
+    return run_from_here(*fan_out, arguments, plan->forwarded);
   if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan->nodes))
     return launcher::run_symmetric(std::move(*symmetric));
   return run_alone(plan->job);

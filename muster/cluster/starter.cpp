@@ -7,7 +7,7 @@
 namespace muster::cluster {
 namespace {
 
-constexpr int kNotExecutable = 126, kNotFound = 127;
+constexpr int kUsage = 2, kNotExecutable = 126, kNotFound = 127;
 constexpr std::string_view kErrorPrefix = "muster: error: ";
 
 }  // namespace
@@ -27,6 +27,7 @@ Error agent_ended(const process::ExitStatus& status, std::string_view last_line)
   if (status.signal == 0 && status.code == kNotExecutable) error.kind = ErrorKind::kNotExecutable;
   if (status.signal == 0 && last_line.starts_with(kErrorPrefix)) {
     error.message = last_line.substr(kErrorPrefix.size());
+    if (status.code == kUsage) error.kind = ErrorKind::kUsage;
   } else if (!last_line.empty()) {
     error.message += fmt::format(" ({})", last_line);
   }

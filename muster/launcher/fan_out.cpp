@@ -135,6 +135,10 @@ void FanOutRun::agent_said(int position, std::string_view line) {
     line.remove_prefix(agent::kCannotReach.size());
     return head_.set_note(position, fmt::format("its agent cannot reach {}", line));
   }
+  if (line.starts_with(agent::kSettingUp)) {
+    line.remove_prefix(agent::kSettingUp.size());
+    return head_.set_note(position, fmt::format("setting up: {}", line));
+  }
   console_.write(agent::Stream::kStderr,
                  fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, line));
 }

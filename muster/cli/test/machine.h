@@ -6,6 +6,7 @@
 #include <map>
 
 #include "muster/cli/job_options.h"
+#include "muster/environment/assignments.h"
 
 namespace muster::cli::test {
 
@@ -28,6 +29,9 @@ struct Machine {
   std::map<std::string, std::string> texts;  // files and what they say
   std::optional<std::string> key;            // ~/.config/muster/key
   mutable bool key_made = false;
+  process::Environment left_by_set_up;  // what prologues and the like leave
+  std::optional<Error> broken_set_up;
+  mutable std::vector<environment::Setup> set_ups;  // those that were done
 
   Facts facts() const {
     Facts facts;
@@ -77,6 +81,12 @@ struct Machine {
       if (key || !make) return key;
       key_made = true;
       return std::optional<std::string>("made");
+    };
+    facts.set_up = [this](const environment::Setup& setup, const process::Environment& before,
+                          const SetUpManner&) -> Result<process::Environment> {
+      set_ups.push_back(setup);
+      if (broken_set_up) return *broken_set_up;
+      return environment::with(environment::with(before, left_by_set_up), setup.set);
     };
     facts.raise_descriptor_limit = [this](uint64_t needed) { return std::min(needed, descriptor_limit); };
     return facts;

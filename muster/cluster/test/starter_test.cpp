@@ -20,6 +20,7 @@ TEST(AgentEnded, AMissingProgramKeepsItsExitCode) {
   EXPECT_EQ(exit_code(agent_ended({.code = 127}, "muster: error: /tmp/x does not exist")), 127);
   EXPECT_EQ(exit_code(agent_ended({.code = 126}, "")), 126);
   EXPECT_EQ(exit_code(agent_ended({.code = 2}, "")), 125);
+  EXPECT_EQ(exit_code(agent_ended({.code = 2}, "muster: error: line 3 of setup.sh failed")), 2);
 }
 
 TEST(FetchCommand, HasNothingSecretAndOnlyPlainWords) {

@@ -1,0 +1,67 @@
+#include "muster/base/strings.h"
+#include "muster/cli/job_planner.h"
+#include "muster/environment/assignments.h"
+
+// What the workers of this node find: --modules, --conda, --venv, --prologue, --env, --env-file.
+namespace muster::cli {
+
+// A launcher only sees whether it makes sense: the nodes that have workers do it.
+Result<void> Planner::plan_set_up() {
+  MUSTER_TRY(environment::Setup setup, read_set_up());
+  if (fan_out() != nullptr) {
+    for (const auto& [name, value] : setup.set) plan_.forwarded.push_back(fmt::format("--env={}={}", name, value));
+    return {};
+  }
+  if (setup.empty()) return {};
+  MUSTER_TRY(const Duration time, seconds(Opt::kJoinTimeout, 1));
+  MUSTER_TRY(environment_, facts_.set_up(setup, environment_, {job_.host, time, job_.log_threshold}));
+  return {};
+}
+
+Result<environment::Setup> Planner::read_set_up() {
+  environment::Setup setup;
+  for (const std::string& names : parsed_.list(Opt::kModules)) {
+    for (std::string_view name : split(names, ',')) {
+      if (trim(name).empty())
+        return about(Opt::kModules, {ErrorKind::kUsage, fmt::format("'{}' has an empty name", names), "write a,b"});
+      setup.modules.emplace_back(trim(name));
+    }
+  }
+  for (Opt id : {Opt::kConda, Opt::kVenv})
+    if (parsed_.given(id) && text(id).empty()) return about(id, {ErrorKind::kUsage, "it is empty", "leave it out"});
+  setup.conda = text(Opt::kConda);
+  setup.venv = text(Opt::kVenv);
+  setup.prologues = parsed_.list(Opt::kPrologue);
+  for (const std::string& prologue : setup.prologues)
+    if (trim(prologue).empty())
+      return about(Opt::kPrologue, {ErrorKind::kUsage, "there is nothing in it", "leave it out"});
+  MUSTER_TRY(setup.set, given_variables());
+  return setup;
+}
+
+// Files and variables of the place where the command was typed: agents are told what they said (plan_.forwarded).
+Result<process::Environment> Planner::given_variables() {
+  environment::Assignments all;
+  for (const std::string& file : assignment_ ? std::vector<std::string>() : parsed_.list(Opt::kEnvFile)) {
+    auto content = facts_.read_file(file);
+    if (!content) return about(Opt::kEnvFile, {ErrorKind::kUsage, content.error().message, "give a file that exists"});
+    auto assignments = environment::parse_env_file(*content);
+    if (!assignments) {
+      Error error = assignments.error();
+      error.message = fmt::format("{}, {}", file, error.message);
+      return about(Opt::kEnvFile, error);
+    }
+    all.insert(all.end(), assignments->begin(), assignments->end());
+  }
+  for (const std::string& word : parsed_.list(Opt::kEnv)) {
+    auto assignment = environment::parse_assignment(word);
+    if (!assignment) return about(Opt::kEnv, assignment.error());
+    if (assignment->second || !assignment_) all.push_back(*std::move(assignment));
+  }
+  for (const auto& [name, value] : all)
+    if (!value && !facts_.getenv(name))
+      note(LogLevel::kWarning, fmt::format("{} is not set here, so no worker gets it", name));
+  return environment::fill_in(all, facts_.getenv);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "muster/base/error.h"
+#include "muster/environment/captured.h"
+#include "muster/environment/setup.h"
+#include "muster/process/exit_status.h"
+
+namespace muster::environment {
+
+// Why there is no environment: which line, in its author's own words, and what it did. `line_of` reads a line of a file
+// (empty: it cannot). Pure but for it.
+using LineOf = std::function<std::string(const std::string& file, int line)>;
+Error explain_failure(const std::vector<Step>& steps, const Captured& captured, const process::ExitStatus& status,
+                      const LineOf& line_of);
+
+}  // namespace muster::environment
