@@ -7,7 +7,6 @@ import pytest
 from harness import ROOT
 
 from .harness import WORKERS
-from .job import wait_for
 
 pytestmark = pytest.mark.interop
 DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]
@@ -23,8 +22,10 @@ def losses(text):
     return re.findall(r"^ +(\d+)  ([\d.]+) +([\d.]+%)", text, re.M)
 
 
-def train(cluster, python, rendezvous):
-    """What the two launchers printed; None when they hang once the training is over, as the peer's can."""
+@pytest.mark.slow
+@pytest.mark.parametrize("rendezvous", ["static", "c10d"])
+def test_ddp(lab, torch_new, rendezvous):
+    cluster = lab(2)
     head = cluster.address("n1")
     jobs = []
     for rank, name in enumerate(cluster.names):
@@ -33,23 +34,9 @@ def train(cluster, python, rendezvous):
             "c10d": ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{head}:29500", "--rdzv-id", "7"],
         }[rendezvous]
         args = ["--nnodes", 2, "--nproc-per-node", 1, *how, *DDP]
-        jobs.append(torchrun(cluster, name, python, args, env={"OMP_NUM_THREADS": 1}))
-    try:
-        wait_for("both to end", lambda: not any(job.running for job in jobs), within=30)
-    except AssertionError:
-        for name in cluster.names:
-            cluster.kill_all(name)
-        return None
-    assert [job.end() for job in jobs] == [0, 0], "\n".join(job.said() for job in jobs)
-    return [job.out for job in jobs]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rendezvous", ["static", "c10d"])
-def test_ddp(lab, torch_new, rendezvous):
-    printed = next(filter(None, (train(lab(2), torch_new, rendezvous) for _ in range(3))), None)
-    assert printed, "it hung three times"
-    assert sorted(len(losses(out)) for out in printed) == [0, 2], "rank 0 alone speaks"
+        jobs.append(torchrun(cluster, name, torch_new, args, env={"OMP_NUM_THREADS": 1}))
+    assert [job.end(120) for job in jobs] == [0, 0], "\n".join(job.said() for job in jobs)
+    assert sorted(len(losses(job.out)) for job in jobs) == [0, 2], "rank 0 alone speaks"
 
 
 def test_workers_of_the_tests(lab, torch_new, beats):

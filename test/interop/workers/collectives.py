@@ -26,6 +26,7 @@ if rank < 2:
     value = torch.tensor([10.0 + rank])
     dist.all_reduce(value, group=pair)
     assert value.item() == 21.0, value
+del pair  # what is still held is not ended with the others, and a thread of it could abort us on our way out
 
 gathered = [None] * world
 dist.all_gather_object(gathered, {"rank": rank, "text": "é" * rank})
