@@ -26,6 +26,7 @@ def do_up(a):
     options = Options(
         slurm=not a.no_slurm,
         gpus=a.gpus,
+        gpu_type=a.gpu_type,
         cpus=a.cpus,
         conf=a.conf,
         private=a.private + ["/tmp"] * a.private_tmp,
@@ -181,6 +182,7 @@ def _add_up(add):
     up.add_argument("count", type=int, metavar="N")
     up.add_argument("--no-slurm", action="store_true", help="bare nodes with sshd; Slurm need not be installed")
     up.add_argument("--gpus", type=int, default=4, help="that Slurm believes in, a node")
+    up.add_argument("--gpu-type", default="", metavar="NAME", help="of those (v100), for --gpus=v100:4")
     up.add_argument("--cpus", type=int, default=8, help="that Slurm believes in, a node")
     up.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="of slurm.conf")
     up.add_argument("--private-tmp", action="store_true", help="as --private /tmp")

@@ -6,7 +6,7 @@ import subprocess
 
 from .kernel import wait_until
 
-MEMORY_MB = 4000
+MEMORY_MB = 64_000  # that Slurm believes in, a node
 
 
 def configuration(lab):
@@ -73,12 +73,13 @@ def write_files(lab):
     for folder in ("ctld", "dev", *(f"spool/{name}" for name in lab.workers())):
         os.makedirs(lab.path(folder))
     lab.write("munge.key", os.urandom(512).hex(), 0o600)
-    cpus, gpus = lab.options.cpus, lab.options.gpus
+    cpus, gpus, kind = lab.options.cpus, lab.options.gpus, lab.options.gpu_type
+    gres = f" Gres=gpu:{f'{kind}:' * bool(kind)}{gpus}" * bool(gpus)
     lines = [f"{key}={value}" for key, value in configuration(lab).items()]
     for name in lab.workers():
         lines.append(
             f"NodeName={name} NodeAddr={lab.nodes[name].addresses[0]} CPUs={cpus} Boards=1 SocketsPerBoard=1"
-            f" CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={MEMORY_MB}{f' Gres=gpu:{gpus}' * bool(gpus)} State=UNKNOWN"
+            f" CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={MEMORY_MB}{gres} State=UNKNOWN"
         )
     nodes = ",".join(lab.workers())
     lines.append(f"PartitionName=main Nodes={nodes} Default=YES MaxTime=INFINITE DefaultTime=60 State=UP OverSubscribe=NO")
@@ -89,7 +90,7 @@ def write_files(lab):
         for i in range(gpus):  # slurmd refuses plain files: more of /dev/null
             os.mknod(lab.path("dev", f"nvidia{i}"), 0o666 | stat.S_IFCHR, os.makedev(1, 3))
         files = lab.path("dev", f"nvidia[0-{gpus - 1}]" if gpus > 1 else "nvidia0")
-        lab.write("etc/gres.conf", f"AutoDetect=off\nNodeName={nodes} Name=gpu File={files}\n")
+        lab.write("etc/gres.conf", f"AutoDetect=off\nNodeName={nodes} Name=gpu{f' Type={kind}' * bool(kind)} File={files}\n")
 
 
 def sinfo(lab, *options, **run):

@@ -15,6 +15,7 @@ class Options:
 
     slurm: bool = True
     gpus: int = 4
+    gpu_type: str = ""
     cpus: int = 8
     conf: list[str] = field(default_factory=list)
     private: list[str] = field(default_factory=list)

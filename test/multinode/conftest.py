@@ -17,7 +17,8 @@ def pytest_collection_modifyitems(items):
 
 
 @functools.lru_cache(maxsize=None)
-def _look_around():
+def look_around():
+    """Why there can be no nodes here; None if there can."""
     remove_stale_labs()
     return why_no_nodes()
 
@@ -28,7 +29,7 @@ def lab(muster, tmp_path):
 
     A test that passed must have left nothing on any node that is still up.
     """
-    reason = _look_around()
+    reason = look_around()
     if reason:
         pytest.skip(reason)
     made = []
