@@ -305,7 +305,10 @@ def test_the_error_file_of_record(fail, torch_python):
     assert outcome.root["error_file"]["callstack"].startswith("Traceback (most recent call last):\n")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", "{}", '{"message": 3}', "\\xff", '{"message": ' + "[" * 100000])
+MALFORMED = ["", "{", "[1]", "{}", '{"message": 3}', "\\xff", '{"message": ' + "[" * 100000]
+
+
+@pytest.mark.parametrize("content", MALFORMED, ids=lambda content: content[:16])
 def test_a_malformed_error_file_is_said_and_ignored(fail, content):
     outcome = fail(
         1,
