@@ -12,7 +12,8 @@
 
 namespace muster::cli {
 
-enum class Source { kDefault, kEnvironment, kCommandLine };
+// kSurroundings: nobody gave it, and a scheduler or preset variables say it.
+enum class Source { kDefault, kSurroundings, kEnvironment, kCommandLine };
 
 // Where an option's value came from, and the value: one text, or a list's items. A flag that is on has the value "1".
 struct Setting {

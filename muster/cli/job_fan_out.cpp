@@ -33,11 +33,9 @@ Result<std::vector<cluster::Host>> Planner::named_hosts() {
   return hosts;
 }
 
-Result<void> Planner::plan_fan_out() {
-  launcher::FanOut spec;
-  if (parsed_.given(Opt::kLocalNodes)) spec.way = launcher::Way::kLocal;
-  MUSTER_TRY(spec.hosts, named_hosts());
-  const int hosts = static_cast<int>(spec.hosts.size());
+Result<void> Planner::plan_named_hosts() {
+  MUSTER_TRY(std::vector<cluster::Host> named, named_hosts());
+  const int hosts = static_cast<int>(named.size());
   if (standalone())
     return Error{ErrorKind::kUsage, "--standalone is a job of this node alone, and other nodes are named",
                  "leave one of them out"};
@@ -54,6 +52,17 @@ Result<void> Planner::plan_fan_out() {
   }
   note_ignored({Opt::kNodeRank, Opt::kMasterAddr, Opt::kRdzvEndpoint, Opt::kLocalAddr},
                "the nodes are started from here and told where to meet");
+  plan_.mode_why = parsed_.given(Opt::kHosts)      ? fmt::format("--hosts names {}", hosts)
+                   : parsed_.given(Opt::kHostfile) ? fmt::format("--hostfile names {}", hosts)
+                                                   : fmt::format("--local-nodes {}", hosts);
+  return plan_fan_out(std::move(named), nodes,
+                      parsed_.given(Opt::kLocalNodes) ? launcher::Way::kLocal : launcher::Way::kSsh);
+}
+
+Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way) {
+  launcher::FanOut spec;
+  spec.way = way;
+  spec.hosts = std::move(hosts);
   if (parsed_.given(Opt::kTokenFile) || parsed_.flag(Opt::kInsecure))
     note(LogLevel::kInfo,
          "--token-file and --insecure have no effect: every job that is started from here has a fresh token");
@@ -65,7 +74,7 @@ Result<void> Planner::plan_fan_out() {
 
   spec.membership.min_nodes = nodes.min;
   spec.membership.max_nodes = nodes.max;
-  spec.membership.expected = hosts;
+  spec.membership.expected = static_cast<int>(spec.hosts.size());
   for (const cluster::Host& host : spec.hosts) spec.membership.expected_hosts.push_back(host.name);
   MUSTER_TRY_VOID(plan_membership(spec.membership, false));
   spec.ssh.ssh = text(Opt::kSsh);
@@ -79,9 +88,6 @@ Result<void> Planner::plan_fan_out() {
   spec.description.verb = info(verb_).name;
   spec.description.environment =
       spec.way == launcher::Way::kLocal ? without_token(facts_.environment) : environment_to_send(facts_.environment);
-  plan_.mode_why = parsed_.given(Opt::kHosts)      ? fmt::format("--hosts names {}", hosts)
-                   : parsed_.given(Opt::kHostfile) ? fmt::format("--hostfile names {}", hosts)
-                                                   : fmt::format("--local-nodes {}", hosts);
   plan_.nodes = std::move(spec);
   return {};
 }

@@ -27,7 +27,11 @@ Result<void> Planner::plan_nodes() {
   if (given.size() > 1)
     return Error{ErrorKind::kUsage, fmt::format("{} both say which nodes there are", join(given, " and ")),
                  "leave one of them out"};
-  return given.empty() ? plan_own_node() : plan_fan_out();
+  if (given.empty()) return plan_here();
+  if (text(Opt::kMode) == "symmetric" || text(Opt::kMode) == "local")
+    return about(Opt::kMode, {ErrorKind::kUsage, fmt::format("{} names nodes to start from here", given[0]),
+                              "leave one of them out"});
+  return plan_named_hosts();
 }
 
 Result<void> Planner::read_conf() {
@@ -125,20 +129,22 @@ Result<void> Planner::plan_membership(rendezvous::MembershipOptions& options, bo
 // The id that all nodes have. One that is started from here has a fresh one; else nobody could make one that the others
 // know.
 Result<std::string> Planner::common_id() {
-  const bool from_here =
-      assignment_ || parsed_.given(Opt::kHosts) || parsed_.given(Opt::kHostfile) || parsed_.given(Opt::kLocalNodes);
-  if (from_here && !parsed_.given(Opt::kRdzvId)) return facts_.uuid();
+  if (!job_.membership || assignment_) {
+    if (!parsed_.given(Opt::kRdzvId)) return facts_.uuid();
+  } else if (derived_ && !parsed_.given(Opt::kRdzvId)) {
+    return derived_name();
+  }
   if (text(Opt::kRdzvId).empty())
     return about(Opt::kRdzvId, {ErrorKind::kUsage, "it is empty", "give all nodes the same name, or leave it out"});
   return text(Opt::kRdzvId);
 }
 
-void Planner::note_ignored(std::initializer_list<Opt> ids, std::string_view why) {
+void Planner::note_ignored(std::initializer_list<Opt> ids, std::string_view why, std::string_view what) {
   std::vector<std::string> names;
   for (Opt id : ids)
     if (parsed_.given(id)) names.push_back(dashed(option(id)));
   if (names.empty()) return;
-  note(LogLevel::kWarning, fmt::format("{} {} ignored: {}", join(names, ", "), names.size() == 1 ? "is" : "are", why));
+  note(LogLevel::kWarning, fmt::format("{} {} {}: {}", join(names, ", "), names.size() == 1 ? "is" : "are", what, why));
 }
 
 // What the other steps have found out in the meantime.

@@ -6,6 +6,7 @@
 
 #include "muster/cli/job_options.h"
 #include "muster/cli/values.h"
+#include "muster/cluster/adapter.h"
 
 namespace muster::cli {
 
@@ -44,7 +45,7 @@ class Planner {
   Result<std::optional<Duration>> conf_seconds(const std::string& key) const;
   Result<std::string> common_id();
   int nodes_here() const;
-  void note_ignored(std::initializer_list<Opt> ids, std::string_view why);
+  void note_ignored(std::initializer_list<Opt> ids, std::string_view why, std::string_view what = "ignored");
   void finish_nodes();
 
   // job_environment.cpp: what this node's workers find.
@@ -53,8 +54,26 @@ class Planner {
   Result<process::Environment> given_variables();
 
   // job_fan_out.cpp: those that are started from here.
-  Result<void> plan_fan_out();
+  Result<void> plan_named_hosts();
+  Result<void> plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way);
   Result<std::vector<cluster::Host>> named_hosts();
+
+  // job_allocation.cpp: those that a scheduler has given us, or that were preset.
+  Result<void> plan_here();
+  Result<void> plan_local(const NodeRange& asked);
+  Result<void> plan_forced_fan_out(const NodeRange& asked);
+  void forgive_standalone(const NodeRange& asked);
+  void fill(Opt id, std::string value);
+  Result<void> plan_allocation(std::vector<cluster::Host> nodes, const NodeRange& asked);
+  Result<void> plan_step(const NodeRange& asked, bool forced);
+  Result<void> check_step(const NodeRange& asked, bool meets);
+  Result<void> number_node(bool meets);
+  Result<void> plan_task(bool meets);
+  Result<void> plan_small_step(const NodeRange& asked, bool forced);
+  Result<void> refuse_bound_gpus();
+  Result<void> plan_preset();
+  Endpoint derived_endpoint() const;
+  std::string derived_name() const;
 
   // job_symmetric.cpp: those that each run their own muster.
   Result<void> plan_own_node();
@@ -97,10 +116,12 @@ class Planner {
 
   const Verb verb_;
   const bool ours_;
-  const Parsed& parsed_;
+  Parsed parsed_;  // with what the surroundings say where nothing was given
   const Facts& facts_;
-  const Assignment* const assignment_;  // of an agent; else null
-  process::Environment environment_;    // of this process, as it is after the set-up
+  const Assignment* const assignment_;         // of an agent; else null
+  process::Environment environment_;           // of this process, as it is after the set-up
+  std::optional<cluster::Surroundings> here_;  // where that decides
+  bool derived_ = false;                       // the nodes of a step find each other by its name
   std::map<std::string, std::string> conf_;
   agent::PortRange ports_;
   JobPlan plan_;

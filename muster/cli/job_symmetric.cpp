@@ -35,7 +35,7 @@ Result<void> Planner::plan_own_node() {
     return Error{ErrorKind::kUsage,
                  fmt::format("--standalone is a job of this node alone, and --nnodes asks for {}", nodes->min),
                  "leave one of them out"};
-  if (standalone() || nodes->max == 1 || (needed == 1 && !has_endpoint)) return plan_alone(*nodes);
+  if (standalone() || nodes->max == 1 || (needed == 1 && !has_endpoint && !derived_)) return plan_alone(*nodes);
   return plan_symmetric(is_static ? NodeRange{nodes->max, nodes->max} : *nodes, is_static);
 }
 
@@ -55,7 +55,7 @@ Result<void> Planner::plan_alone(const NodeRange& nodes) {
 
 Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   Symmetric spec;
-  MUSTER_TRY(Endpoint endpoint, meeting_point(is_static));
+  MUSTER_TRY(Endpoint endpoint, derived_ ? Result<Endpoint>(derived_endpoint()) : meeting_point(is_static));
   spec.host = endpoint.host;
   spec.port = static_cast<uint16_t>(endpoint.port);
   spec.membership.min_nodes = nodes.min;
@@ -69,7 +69,11 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   membership.join_timeout = spec.membership.join_timeout;
   spec.candidates = {spec.port};
   // As with torchrun a default is what it is; here it gives way to somebody who has it already.
-  if (ours_ && !endpoint.chosen) spec.candidates = launcher::derived_ports(spec.port, text(Opt::kRdzvId));
+  if (derived_) {
+    spec.candidates = launcher::derived_ports(derived_name());
+  } else if (ours_ && !endpoint.chosen) {
+    spec.candidates = launcher::derived_ports(spec.port, text(Opt::kRdzvId));
+  }
   for (uint16_t port : spec.candidates)
     membership.coordinators.push_back(endpoint_text({endpoint.host, port, endpoint.chosen}));
   membership.ports = ports_;
@@ -82,11 +86,13 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   note_ignored({Opt::kLocalAddr}, "what other nodes have been seen to reach is used; --interface chooses the network");
   job_.membership = membership;
   MUSTER_TRY(spec.hosts, who_hosts(is_static, endpoint));
-  job_.rdzv_backend = is_static ? "static" : "c10d";
-  job_.master_addr = is_static ? endpoint.host : "";
+  // Nobody was promised that rank 0 listens at the derived port.
+  const bool promised = is_static && !derived_;
+  job_.rdzv_backend = promised ? "static" : "c10d";
+  job_.master_addr = promised ? endpoint.host : "";
   MUSTER_TRY(job_.run_id, common_id());
   MUSTER_TRY(job_.membership->token, token(job_.run_id, endpoint.port));
-  plan_.mode_why = fmt::format("--nnodes {}, no hosts named", text(Opt::kNnodes));
+  plan_.mode_why = here_ ? here_->what : fmt::format("--nnodes {}, no hosts named", text(Opt::kNnodes));
   plan_.nodes = std::move(spec);
   return {};
 }
@@ -143,6 +149,7 @@ Result<int> Planner::node_rank(int nodes, const Endpoint& endpoint) {
 }
 
 Result<Symmetric::Hosts> Planner::who_hosts(bool is_static, const Endpoint& endpoint) {
+  if (derived_) return here_->node_rank == 0 ? Symmetric::Hosts::kYes : Symmetric::Hosts::kNo;
   if (is_static) return job_.membership->rank == 0 ? Symmetric::Hosts::kYes : Symmetric::Hosts::kNo;
   if (auto type = conf_.find("store_type"); type != conf_.end() && type->second == "file")
     return about(Opt::kRdzvConf,

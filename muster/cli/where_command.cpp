@@ -1,7 +1,105 @@
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "muster/base/fd.h"
 #include "muster/cli/commands.h"
+#include "muster/cli/facts.h"
+#include "muster/cli/mode.h"
+#include "muster/net/address.h"
 
 namespace muster::cli {
+namespace {
 
-int where_command(const Parsed& /*parsed*/) { return print("nothing is known yet\n"); }
+using cluster::Surroundings;
+using Json = nlohmann::ordered_json;
+
+constexpr auto kAskTime = std::chrono::seconds(5);
+
+struct TimeLeft {
+  bool known = false;
+  std::optional<Duration> time;  // none: without limit
+  std::string problem;           // why it is not known
+};
+
+TimeLeft ask_time_left(const Surroundings& here) {
+  if (here.job_id.empty()) return {};
+  auto left = cluster::time_left(here, Deadline::in(kAskTime));
+  if (!left) return {false, std::nullopt, left.error().message};
+  return {true, *left, {}};
+}
+
+std::string time_text(const TimeLeft& left) {
+  if (!left.known) return fmt::format("not known ({})", left.problem);
+  if (!left.time) return "without limit";
+  const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(*left.time).count();
+  constexpr int kHour = 60;
+  if (minutes >= kHour) return fmt::format("{} h {} min", minutes / kHour, minutes % kHour);
+  return fmt::format("{} min {} s", minutes, std::chrono::duration_cast<std::chrono::seconds>(*left.time).count() % 60);
+}
+
+std::string as_text(const std::optional<Surroundings>& here, const ModeChoice& choice) {
+  std::string text = here ? here->what + "\n" : "no scheduler, and nothing preset\n";
+  if (here) {
+    for (const cluster::Clue& clue : here->clues)
+      text += fmt::format("  {}={}{}{}\n", clue.name, clue.value, clue.meaning.empty() ? "" : ": ", clue.meaning);
+    if (!here->nodes.empty()) text += fmt::format("nodes: {}\n", node_list(here->nodes));
+    if (here->node_rank) {
+      const std::string name = here->node_name.empty() ? "" : here->node_name + ", ";
+      text += fmt::format("this node: {}number {}\n", name, *here->node_rank);
+    }
+    if (!here->job_id.empty()) text += fmt::format("time left: {}\n", time_text(ask_time_left(*here)));
+  }
+  text += fmt::format("mode: {} (row {}: {})\n", mode_name(choice.mode), choice.row, choice.why);
+  return text + fmt::format("`muster run train.py` {}.\n", choice.would);
+}
+
+Json seconds(const TimeLeft& left) {
+  if (!left.known || !left.time) return nullptr;
+  return std::chrono::duration_cast<std::chrono::seconds>(*left.time).count();
+}
+
+std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& choice) {
+  Json json;
+  json["adapter"] = here ? Json(here->adapter) : Json();
+  json["what"] = here ? Json(here->what) : Json();
+  json["clues"] = Json::array();
+  json["nodes"] = Json::array();
+  if (here) {
+    for (const cluster::Clue& clue : here->clues)
+      json["clues"].push_back({{"name", clue.name}, {"value", clue.value}, {"meaning", clue.meaning}});
+    for (const cluster::Host& node : here->nodes) json["nodes"].push_back(node.name);
+    json["job_id"] = here->job_id.empty() ? Json() : Json(here->job_id);
+    json["job_name"] = here->job_name.empty() ? Json() : Json(here->job_name);
+    json["step_id"] = here->step_id.empty() ? Json() : Json(here->step_id);
+    json["allocated"] = here->allocated;
+    json["node_rank"] = here->node_rank ? Json(*here->node_rank) : Json();
+    json["node_name"] = here->node_name.empty() ? Json() : Json(here->node_name);
+    json["tasks_here"] = here->tasks_here;
+    json["local_task"] = here->local_task;
+    const TimeLeft left = ask_time_left(*here);
+    json["time_left"] = seconds(left);
+    json["time_left_known"] = left.known;
+  }
+  json["row"] = choice.row;
+  json["mode"] = mode_name(choice.mode);
+  json["why"] = choice.why;
+  json["would"] = choice.would;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int where_command(const Parsed& parsed) {
+  const Facts facts = real_facts();
+  auto here = cluster::detect(facts.getenv, facts.read_file);
+  if (!here) {
+    const std::string text = fmt::format("muster: error: {}\n", here.error().text());
+    (void)write_all(STDERR_FILENO, text.data(), text.size());
+    return exit_code(here.error());
+  }
+  const ModeChoice choice = choose_mode(*here, net::hostname());
+  return print(parsed.flag(Opt::kJson) ? as_json(*here, choice) : as_text(*here, choice));
+}
 
 }  // namespace muster::cli

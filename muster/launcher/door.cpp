@@ -25,16 +25,23 @@ Result<net::Listener> open_door(const agent::PortRange& ports) {
                "give a wider range"};
 }
 
-std::vector<uint16_t> derived_ports(uint16_t first, std::string_view id) {
+std::vector<uint16_t> derived_ports(std::string_view id) {
   // Below what kernels give to clients (32768 and up), above the well-known ones. FNV-1a: any even spread will do.
   constexpr uint32_t kLowest = 20000, kCount = 12000, kCandidates = 16;
   uint32_t hash = 2166136261u;
   for (char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  std::vector<uint16_t> ports = {first};
-  for (uint32_t step = 0; ports.size() < kCandidates; ++step) {
-    const auto port = static_cast<uint16_t>(kLowest + (hash + step * 743) % kCount);
-    if (port != first) ports.push_back(port);
-  }
+  std::vector<uint16_t> ports;
+  for (uint32_t step = 0; step < kCandidates; ++step)
+    ports.push_back(static_cast<uint16_t>(kLowest + (hash % kCount + step * 743) % kCount));
+  return ports;
+}
+
+std::vector<uint16_t> derived_ports(uint16_t first, std::string_view id) {
+  std::vector<uint16_t> ports = derived_ports(id);
+  const size_t count = ports.size();
+  std::erase(ports, first);
+  ports.insert(ports.begin(), first);
+  ports.resize(count);
   return ports;
 }
 

@@ -16,6 +16,8 @@ Result<net::Listener> open_door(const agent::PortRange& ports);
 // takes the first that is free; who joins tries them in this order, and the handshake tells whether it is this job's.
 // Pure.
 std::vector<uint16_t> derived_ports(uint16_t first, std::string_view id);
+// The same where not even the first is known by another name.
+std::vector<uint16_t> derived_ports(std::string_view id);
 
 // Where agents on other machines may find this one: numeric, best first. What the route to one of the hosts would use
 // comes first; `interface` (--interface) leaves only its own.

@@ -1,0 +1,398 @@
+#include <gmock/gmock.h>
+
+#include "muster/base/fd.h"
+#include "muster/base/strings.h"
+#include "muster/cli/mode.h"
+#include "muster/cli/test/machine.h"
+#include "muster/launcher/door.h"
+
+namespace muster::cli {
+namespace {
+
+using namespace test;
+using launcher::FanOut;
+using launcher::Symmetric;
+using launcher::Way;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using Hosts = Symmetric::Hosts;
+
+// A machine where Slurm has set what it set in a lab of real daemons (muster/cluster/test/slurm).
+Machine inside(const std::string& name) {
+  Machine machine;
+  auto text = read_file(std::string(MUSTER_RECORDED) + "/slurm/" + name + ".env");
+  EXPECT_TRUE(text) << name;
+  if (!text) return machine;
+  for (std::string_view line : split(*text, '\n')) {
+    const size_t equals = line.find('=');
+    if (equals != std::string_view::npos) machine.variables.emplace(line.substr(0, equals), line.substr(equals + 1));
+  }
+  machine.programs["srun"] = "/usr/bin/srun";
+  return machine;
+}
+
+template <typename M>
+M mode_of(const Result<JobPlan>& plan) {
+  if (plan && std::holds_alternative<M>(plan->nodes)) return std::get<M>(plan->nodes);
+  ADD_FAILURE() << (plan ? "another mode: " + plan->mode_why : plan.error().text());
+  M nothing;
+  nothing.job.membership.emplace();
+  return nothing;
+}
+
+FanOut fan_out(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  return mode_of<FanOut>(machine.plan(verb, words));
+}
+Symmetric symmetric(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  return mode_of<Symmetric>(machine.plan(verb, words));
+}
+bool local(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  auto plan = machine.plan(verb, words);
+  EXPECT_TRUE(plan) << plan.error().text();
+  return plan && std::holds_alternative<std::monostate>(plan->nodes);
+}
+std::string notes(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
+  auto plan = machine.plan(verb, words);
+  if (!plan) return plan.error().text();
+  std::string all;
+  for (const Note& note : plan->notes) all += note.text + "\n";
+  return all;
+}
+std::vector<std::string> names(const std::vector<cluster::Host>& hosts) {
+  std::vector<std::string> all;
+  all.reserve(hosts.size());
+  for (const cluster::Host& host : hosts) all.push_back(host.name);
+  return all;
+}
+
+// --- A batch script, salloc -------------------------------------------------------------------------------------------
+
+TEST(Allocation, ABatchScriptStartsItsNodes) {
+  for (const char* name : {"batch-2-nodes", "batch-plain", "batch-3-tasks", "salloc", "salloc-interactive-step"}) {
+    const FanOut spec = fan_out(inside(name), {"train.py"});
+    EXPECT_EQ(spec.way, Way::kSlurm) << name;
+    EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2")) << name;
+    EXPECT_EQ(spec.membership.min_nodes, 2);
+    EXPECT_EQ(spec.membership.max_nodes, 2);
+    EXPECT_EQ(notes(inside(name), {"train.py"}), "") << name;
+  }
+}
+
+TEST(Allocation, OneNodeNeedsNoSrun) {
+  Machine machine = inside("batch-one-node");
+  machine.programs.erase("srun");
+  EXPECT_TRUE(local(machine, {"train.py"}));
+  // But salloc's shell is on another machine.
+  machine = inside("salloc");
+  machine.variables["SLURM_JOB_NODELIST"] = "n1";
+  EXPECT_THAT(names(fan_out(machine, {"train.py"}).hosts), ElementsAre("n1"));
+}
+
+TEST(Allocation, FewerNodesThanThereAre) {
+  const Machine machine = inside("batch-typed-gpus");
+  EXPECT_THAT(names(fan_out(machine, {"--nnodes=2", "train.py"}).hosts), ElementsAre("n1", "n2"));
+  EXPECT_TRUE(local(machine, {"--nnodes=1", "train.py"}));
+  const FanOut elastic = fan_out(machine, {"--nnodes=1:2", "train.py"});
+  EXPECT_THAT(names(elastic.hosts), ElementsAre("n1", "n2", "n3")) << "the third is a spare";
+  EXPECT_EQ(elastic.membership.min_nodes, 1);
+  EXPECT_EQ(elastic.membership.max_nodes, 2);
+  const FanOut clipped = fan_out(machine, {"--nnodes=2:8", "train.py"});
+  EXPECT_EQ(clipped.membership.max_nodes, 3);
+  EXPECT_EQ(notes(machine, {"--nnodes=2:8", "train.py"}),
+            "--nnodes 2:8: Slurm job 5 has 3, so there will be no more\n");
+}
+
+TEST(Allocation, MoreNodesThanThereAre) {
+  EXPECT_EQ(inside("batch-2-nodes").error({"--nnodes=4", "train.py"}),
+            "--nnodes: 4 nodes were asked for, and Slurm job 1 has 2; leave it out to use them all, or ask the "
+            "scheduler for more");
+  EXPECT_THAT(inside("batch-2-nodes").error({"--nnodes=3:4", "train.py"}), HasSubstr("3 nodes were asked for"));
+}
+
+// What a script says for torchrun on every node is not obeyed into a wait for nodes that nobody starts.
+TEST(Allocation, OptionsForEveryNodeAreNotNeeded) {
+  const Machine machine = inside("batch-2-nodes");
+  const Words words = {"--nnodes=2", "--node_rank=0", "--master_addr=n1", "--master_port=12355", "train.py"};
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun, Verb::kLaunch}) {
+    EXPECT_THAT(names(fan_out(machine, words, verb).hosts), ElementsAre("n1", "n2"));
+    EXPECT_THAT(
+        notes(machine, words, verb),
+        HasSubstr("--node-rank, --master-addr are not needed: muster starts every node of the allocation itself "
+                  "and tells each where to meet\n"));
+  }
+  EXPECT_EQ(fan_out(machine, words).job.master_port, 12355);
+  EXPECT_THAT(notes(machine, {"--rdzv-endpoint=n1:1", "--rdzv-backend=c10d", "train.py"}),
+              HasSubstr("--rdzv-endpoint is not needed: "));
+}
+
+TEST(Allocation, TorchrunWithoutNnodesStaysOnThisNode) {
+  EXPECT_TRUE(local(inside("batch-2-nodes"), {"train.py"}, Verb::kTorchrun));
+  EXPECT_TRUE(local(inside("step-2-nodes-task-1"), {"train.py"}, Verb::kTorchrun));
+  Machine broken;
+  broken.variables["SLURM_JOB_ID"] = "1";
+  EXPECT_TRUE(local(broken, {"train.py"}, Verb::kTorchrun)) << "what it does not need cannot be wrong";
+}
+
+TEST(Allocation, Standalone) {
+  EXPECT_TRUE(local(inside("batch-2-nodes"), {"--standalone", "train.py"}));
+  const Words words = {"--standalone", "--nnodes", "2", "--master_addr", "n1", "train.py"};
+  EXPECT_THAT(names(fan_out(inside("batch-2-nodes"), words, Verb::kTorchrun).hosts), ElementsAre("n1", "n2"));
+  EXPECT_THAT(notes(inside("batch-2-nodes"), words, Verb::kTorchrun),
+              HasSubstr("--standalone is ignored: --nnodes asks for 2\n"));
+  // Without a scheduler, too, where it says who meets.
+  Machine bare;
+  EXPECT_EQ(symmetric(bare, words, Verb::kTorchrun).host, "n1");
+  EXPECT_THAT(notes(bare, words, Verb::kTorchrun), HasSubstr("--standalone is ignored: --nnodes asks for 2\n"));
+}
+
+TEST(Allocation, WhatIsMissing) {
+  Machine machine = inside("batch-2-nodes");
+  machine.programs.erase("srun");
+  EXPECT_EQ(
+      machine.error({"train.py"}),
+      "this is the batch script of Slurm job 1 (train) on 2 nodes, and there is no srun on PATH to start its nodes "
+      "with; add Slurm's bin directory to PATH, or reach them with ssh: --hosts n1,n2");
+  machine.variables.erase("SLURM_JOB_NODELIST");
+  machine.variables.erase("SLURM_NODELIST");
+  EXPECT_THAT(machine.error({"train.py"}), HasSubstr("SLURM_JOB_ID=1 is set and no SLURM_JOB_NODELIST"));
+  EXPECT_TRUE(local(machine, {"--mode=local", "train.py"}));
+  EXPECT_THAT(names(fan_out(machine, {"--hosts=a,b", "train.py"}).hosts), ElementsAre("a", "b"));
+}
+
+TEST(Allocation, PbsStartsItsNodesToo) {
+  Machine machine;
+  machine.variables = {{"PBS_ENVIRONMENT", "PBS_BATCH"},
+                       {"PBS_JOBID", "2.p0"},
+                       {"PBS_NODEFILE", "/nodefile"},
+                       {"PBS_NODENUM", "0"},
+                       {"PBS_TASKNUM", "1"}};
+  machine.texts["/nodefile"] = "p1\np1\np2\np1\n";
+  const FanOut spec = fan_out(machine, {"train.py"});
+  EXPECT_EQ(spec.way, Way::kPbs);
+  EXPECT_THAT(names(spec.hosts), ElementsAre("p1", "p2"));
+  EXPECT_THAT(machine.error({"--nnodes=3", "train.py"}), HasSubstr("3 nodes were asked for, and PBS job 2.p0 has 2"));
+  machine.texts.clear();
+  EXPECT_THAT(machine.error({"train.py"}), HasSubstr("its nodefile cannot be read"));
+  machine.texts["/nodefile"] = "p1\n";
+  EXPECT_TRUE(local(machine, {"train.py"}));
+}
+
+// --- A step of srun ---------------------------------------------------------------------------------------------------
+
+TEST(Step, NodesFindEachOther) {
+  const Symmetric first = symmetric(inside("step-2-nodes-task-0"), {"train.py"});
+  EXPECT_EQ(first.hosts, Hosts::kYes);
+  EXPECT_EQ(first.job.membership->rank, 0);
+  EXPECT_EQ(first.job.run_id, "8.0");
+  EXPECT_EQ(first.candidates, launcher::derived_ports("8.0"));
+  EXPECT_THAT(first.candidates, testing::SizeIs(16));
+  EXPECT_TRUE(first.membership.fixed_ranks);
+  EXPECT_EQ(first.membership.min_nodes, 2);
+  EXPECT_FALSE(first.job.membership->store_on_coordinator_port);
+  const Symmetric second = symmetric(inside("step-2-nodes-task-1"), {"train.py"});
+  EXPECT_EQ(second.hosts, Hosts::kNo);
+  EXPECT_EQ(second.job.membership->rank, 1);
+  EXPECT_EQ(second.job.membership->coordinators[0], fmt::format("n1:{}", launcher::derived_ports("9.0")[0]));
+  EXPECT_EQ(notes(inside("step-2-nodes-task-1"), {"train.py"}), "");
+}
+
+TEST(Step, EveryNodeDerivesTheSame) {
+  Machine one = inside("step-2-nodes-task-0"), other = inside("step-2-nodes-task-1");
+  one.key = other.key = "key";
+  other.variables["SLURM_JOB_ID"] = "8";
+  const Symmetric first = symmetric(one, {"train.py"}), second = symmetric(other, {"train.py"});
+  EXPECT_EQ(first.candidates, second.candidates);
+  EXPECT_EQ(first.job.membership->token.hex(), second.job.membership->token.hex());
+  other.variables["SLURM_STEP_ID"] = "1";
+  EXPECT_NE(symmetric(other, {"train.py"}).candidates, first.candidates);
+  EXPECT_NE(symmetric(other, {"train.py"}).job.membership->token.hex(), first.job.membership->token.hex());
+}
+
+TEST(Step, OfALargerAllocation) {
+  const Symmetric spec = symmetric(inside("step-of-larger"), {"train.py"});
+  EXPECT_EQ(spec.membership.min_nodes, 2);
+  EXPECT_THAT(spec.job.membership->coordinators[0], testing::StartsWith("n2:"));
+  EXPECT_TRUE(local(inside("step-one-of-larger"), {"train.py"}));
+  EXPECT_EQ(notes(inside("step-one-of-larger"), {"train.py"}),
+            "this step has 1 of the job's 3 nodes: starting on n2 alone; on all of them: in the batch script, or with "
+            "srun -N 3\n");
+  EXPECT_EQ(notes(inside("direct-one-node"), {"train.py"}), "");
+  EXPECT_EQ(inside("step-one-of-larger").error({"--nnodes=2", "train.py"}),
+            "--nnodes: 2 nodes were asked for, and this step of Slurm job 11 has 1; start it with srun -N 2, or in the "
+            "batch script without srun");
+}
+
+// for n in …; do srun -N1 -w $n torchrun --node_rank=$i --master_addr=…; done
+TEST(Step, OneNodeStepsThatMeetAreObeyed) {
+  const Words words = {"--nnodes=2", "--node_rank=1", "--master_addr=n1", "--master_port=12355", "train.py"};
+  const Symmetric spec = symmetric(inside("step-one-of-larger"), words, Verb::kTorchrun);
+  EXPECT_EQ(spec.job.membership->rank, 1);
+  EXPECT_EQ(spec.host, "n1");
+  EXPECT_EQ(spec.port, 12355);
+}
+
+TEST(Step, GivenOptionsAreObeyed) {
+  const Words words = {"--nnodes=2", "--node_rank=1", "--master_addr=n1", "--master_port=12234", "train.py"};
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun, Verb::kLaunch}) {
+    const Symmetric spec = symmetric(inside("step-2-nodes-task-1"), words, verb);
+    EXPECT_EQ(spec.job.membership->rank, 1);
+    EXPECT_EQ(spec.candidates, std::vector<uint16_t>{12234});
+    EXPECT_EQ(spec.job.rdzv_backend, "static");
+  }
+  const Symmetric c10d = symmetric(
+      inside("step-2-nodes-task-1"),
+      {"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=n1", "--rdzv_id=7", "train.py"}, Verb::kTorchrun);
+  EXPECT_EQ(c10d.job.membership->rank, std::nullopt);
+  EXPECT_EQ(c10d.port, 29400);
+}
+
+TEST(Step, WhatOldScriptsLeaveOutIsKnown) {
+  Symmetric spec = symmetric(inside("step-2-nodes-task-1"), {"--nnodes=2", "train.py"}, Verb::kTorchrun);
+  EXPECT_EQ(spec.job.membership->rank, 1);
+  EXPECT_EQ(spec.candidates, launcher::derived_ports("9.0"));
+  spec = symmetric(inside("step-2-nodes-task-1"), {"--master-addr=n1", "--nnodes=2", "train.py"}, Verb::kTorchrun);
+  EXPECT_EQ(spec.job.membership->rank, 1);
+  spec = symmetric(inside("step-2-nodes-task-1"), {"--master-addr=n1", "train.py"});
+  EXPECT_EQ(spec.membership.min_nodes, 2);
+}
+
+// $SLURM_NODEID in the batch script is 0, and every node is told so.
+TEST(Step, EveryNodeIsToldToBeTheFirst) {
+  const Words words = {"--nnodes=2", "--node_rank=0", "--master_addr=10.9.9.9", "--master_port=1", "train.py"};
+  const Symmetric spec = symmetric(inside("step-2-nodes-task-1"), words, Verb::kTorchrun);
+  EXPECT_EQ(spec.job.membership->rank, 1);
+  EXPECT_THAT(notes(inside("step-2-nodes-task-1"), words, Verb::kTorchrun),
+              HasSubstr("--node-rank 0 is ignored: this is node 1 of the step, says Slurm\n"));
+  // Where the nodes meet on this one, it is the first, whatever its number in the step.
+  const Words own = {"--nnodes=2", "--node_rank=0", "--master_addr=here", "--master_port=1", "train.py"};
+  EXPECT_EQ(symmetric(inside("step-2-nodes-task-1"), own, Verb::kTorchrun).job.membership->rank, 0);
+  const Words c10d = {"--nnodes=2", "--node_rank=0", "--rdzv-backend=c10d", "--rdzv-endpoint=n1", "train.py"};
+  EXPECT_THAT(notes(inside("step-2-nodes-task-1"), c10d, Verb::kTorchrun),
+              HasSubstr("--node-rank is ignored: c10d gives ranks by the order of arrival"));
+}
+
+TEST(Step, NumbersThatContradictIt) {
+  const Machine machine = inside("step-2-nodes-task-1");
+  EXPECT_EQ(machine.error({"--nnodes=8", "--master-addr=n1", "train.py"}, Verb::kTorchrun),
+            "--nnodes: 8 nodes were asked for, and this step of Slurm job 9 has 2; leave it out, or start it with srun "
+            "-N 8; where nodes of several steps meet, add --mode symmetric");
+  EXPECT_EQ(symmetric(machine, {"--nnodes=8", "--mode=symmetric", "--master-addr=n1", "--node-rank=5", "train.py"})
+                .job.membership->rank,
+            5);
+  EXPECT_THAT(machine.error({"--nnodes=1", "train.py"}), HasSubstr("1 node was asked for"));
+  const Symmetric elastic = symmetric(machine, {"--nnodes=1:2", "train.py"});
+  EXPECT_EQ(elastic.job.membership->rank, std::nullopt);
+  EXPECT_EQ(elastic.hosts, Hosts::kNo);
+  EXPECT_EQ(elastic.membership.min_nodes, 1);
+}
+
+TEST(Step, GpusOfTasks) {
+  EXPECT_EQ(symmetric(inside("step-4-a-node"), {"train.py"}).membership.min_nodes, 2);
+  EXPECT_EQ(
+      inside("step-bound-gpus").error({"train.py"}),
+      "this step has 4 tasks a node, and each sees GPUs of its own only; muster needs one task that sees all; write "
+      "srun -N 2 -n 2 --ntasks-per-node=1 --gpus-per-task=4 muster …, or start muster in the batch script without "
+      "srun");
+  EXPECT_TRUE(local(inside("step-bound-gpus"), {"--mode=local", "train.py"})) << "a job of its own each";
+}
+
+TEST(Step, ATerminalOfSeveralNodes) {
+  Machine machine = inside("step-2-nodes-task-0");
+  machine.variables["SLURM_PTY_PORT"] = "40000";
+  EXPECT_THAT(notes(machine, {"train.py"}), HasSubstr("if only this one does: --mode fanout"));
+  EXPECT_THAT(names(fan_out(machine, {"--mode=fanout", "train.py"}).hosts), ElementsAre("n1", "n2"));
+}
+
+TEST(Mode, Overrides) {
+  EXPECT_THAT(names(fan_out(inside("step-one-of-larger"), {"--mode=fanout", "train.py"}).hosts),
+              ElementsAre("n1", "n2", "n3"));
+  EXPECT_TRUE(local(inside("batch-2-nodes"), {"--mode=local", "train.py"}));
+  EXPECT_THAT(inside("batch-2-nodes").error({"--mode=local", "--nnodes=2", "train.py"}),
+              HasSubstr("2 nodes were asked for, and --mode local is this one alone"));
+  EXPECT_EQ(symmetric(inside("batch-2-nodes"), {"--mode=symmetric", "--nnodes=2", "--master-addr=h", "train.py"}).host,
+            "h");
+  Machine bare;
+  EXPECT_THAT(bare.error({"--mode=fanout", "train.py"}), HasSubstr("there is no allocation here"));
+  EXPECT_THAT(bare.error({"--mode=local", "--hosts=a", "train.py"}),
+              HasSubstr("--hosts names nodes to start from here"));
+}
+
+// --- Preset -----------------------------------------------------------------------------------------------------------
+
+TEST(Preset, IsObeyedAndSaid) {
+  Machine machine;
+  machine.variables = {{"MASTER_ADDR", "head"}, {"MASTER_PORT", "23456"}, {"WORLD_SIZE", "3"}, {"RANK", "2"}};
+  const Symmetric spec = symmetric(machine, {"train.py"});
+  EXPECT_EQ(spec.host, "head");
+  EXPECT_EQ(spec.candidates, std::vector<uint16_t>{23456});
+  EXPECT_EQ(spec.job.membership->rank, 2);
+  EXPECT_EQ(spec.membership.min_nodes, 3);
+  EXPECT_EQ(notes(machine, {"train.py"}),
+            "node 2 of 3 that meet at head, preset in the environment; to run on this node alone: --mode local\n");
+  EXPECT_TRUE(local(machine, {"--mode=local", "train.py"}));
+  EXPECT_TRUE(local(machine, {"--standalone", "train.py"}));
+  EXPECT_TRUE(local(machine, {"train.py"}, Verb::kTorchrun)) << "torchrun knows nothing of them";
+  EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=x", "train.py"}).host, "x");
+  machine.variables["LOCAL_RANK"] = "0";
+  EXPECT_TRUE(local(machine, {"train.py"}));
+}
+
+TEST(Preset, PetVariablesAreOptions) {
+  Machine machine;
+  machine.variables = {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "head"}};
+  EXPECT_EQ(symmetric(machine, {"train.py"}).job.membership->rank, 1);
+}
+
+TEST(Worker, InsideAJobTheAllocationIsNotOurs) {
+  Machine machine = inside("step-2-nodes-task-1");
+  machine.variables.insert({{"TORCHELASTIC_RUN_ID", "x"}, {"RANK", "1"}, {"LOCAL_RANK", "0"}});
+  EXPECT_TRUE(local(machine, {"train.py"}));
+}
+
+// --- muster where -----------------------------------------------------------------------------------------------------
+
+ModeChoice choice(const Machine& machine, const std::string& host = "ctl") {
+  const Facts facts = machine.facts();
+  auto here = cluster::detect(facts.getenv, facts.read_file);
+  EXPECT_TRUE(here);
+  return choose_mode(*here, host);
+}
+
+TEST(Where, RowsOfTheTable) {
+  EXPECT_EQ(choice(inside("salloc-interactive-step")).row, 2);
+  EXPECT_EQ(choice(inside("salloc-interactive-step")).mode, Mode::kFanOut);
+  EXPECT_EQ(choice(inside("step-2-nodes-task-1")).row, 3);
+  EXPECT_EQ(choice(inside("step-2-nodes-task-1")).mode, Mode::kSymmetric);
+  EXPECT_EQ(choice(inside("step-one-of-larger")).row, 4);
+  EXPECT_EQ(choice(inside("step-one-of-larger")).mode, Mode::kLocal);
+  EXPECT_EQ(choice(inside("batch-2-nodes")).row, 5);
+  EXPECT_EQ(choice(inside("batch-2-nodes")).mode, Mode::kFanOut);
+  EXPECT_THAT(choice(inside("batch-2-nodes")).would, HasSubstr("starts one agent on each of n1, n2 with srun"));
+  EXPECT_EQ(choice(inside("batch-one-node")).mode, Mode::kLocal);
+  EXPECT_EQ(choice(Machine()).row, 7);
+  EXPECT_THAT(choice(inside("step-4-a-node")).would, HasSubstr("this one waits for it"));
+  EXPECT_THAT(choice(inside("step-bound-gpus")).would, HasSubstr("is refused"));
+  Machine preset;
+  preset.variables = {{"MASTER_ADDR", "head"}, {"WORLD_SIZE", "3"}, {"RANK", "2"}};
+  EXPECT_EQ(choice(preset).row, 6);
+  EXPECT_EQ(choice(preset).mode, Mode::kSymmetric);
+}
+
+// What is said and what is done come from the same table.
+TEST(Where, SaysWhatRunDoes) {
+  for (const char* name :
+       {"batch-2-nodes", "batch-one-node", "salloc", "salloc-interactive-step", "step-2-nodes-task-0", "step-of-larger",
+        "step-one-of-larger", "step-3-tasks", "step-4-a-node", "direct-2-nodes", "direct-one-node"}) {
+    const Machine machine = inside(name);
+    auto plan = machine.plan(Verb::kRun, {"train.py"});
+    ASSERT_TRUE(plan) << name;
+    EXPECT_EQ(plan->nodes.index(), choice(machine).mode == Mode::kLocal    ? 0u
+                                   : choice(machine).mode == Mode::kFanOut ? 1u
+                                                                           : 2u)
+        << name;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli
