@@ -133,6 +133,7 @@ class Warden {
   int finish() const {
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
+    if (info.si_code == CLD_EXITED && options_.at_end) options_.at_end();
     size_t left = anything_left() ? process::kill_descendants(Deadline::in(kCleanUpTime)).size() : 0;
     if (info.si_code == CLD_EXITED) return info.si_status;
     if (options_.after_kill) options_.after_kill();

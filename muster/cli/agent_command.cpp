@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 
@@ -13,7 +14,9 @@
 #include "muster/base/fd.h"
 #include "muster/base/version.h"
 #include "muster/cli/commands.h"
+#include "muster/cli/env_diff.h"
 #include "muster/cli/job_options.h"
+#include "muster/cli/job_record.h"
 #include "muster/cli/node_environment.h"
 #include "muster/cli/verbs.h"
 #include "muster/cluster/description.h"
@@ -93,6 +96,13 @@ Result<JobPlan> plan_part(const cluster::Description& description) {
   return plan_member(verb->verb, parsed, facts, assignment);
 }
 
+// Without what the launcher has put in front, which ends with the id (run_command.cpp).
+std::vector<std::string> typed_arguments(const std::vector<std::string>& arguments) {
+  auto id = std::find_if(arguments.begin(), arguments.end(),
+                         [](const std::string& word) { return word.starts_with("--rdzv-id="); });
+  return {id == arguments.end() ? arguments.begin() : id + 1, arguments.end()};
+}
+
 // Until this node is a member, the end of stdin is all that tells of a launcher that died. Later the control connection
 // does, and a way to the launcher that breaks (ssh) says nothing.
 class LauncherWatch final : public agent::Companion {
@@ -124,7 +134,7 @@ class LauncherWatch final : public agent::Companion {
   const agent::ScratchNote& scratch_;
 };
 
-int run_part(const agent::JobSpec& job, Fd launcher) {
+int run_part(const agent::JobSpec& job, Fd launcher, const std::function<void()>& at_end) {
   agent::ScratchNote scratch;
   agent::WardenLink link;
   auto make_watch = [&](net::EventLoop& loop, agent::Console&) -> Result<std::unique_ptr<agent::Companion>> {
@@ -140,7 +150,8 @@ int run_part(const agent::JobSpec& job, Fd launcher) {
       },
       {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
        .link = &link,
-       .token = job.membership->token});
+       .token = job.membership->token,
+       .at_end = at_end});
 }
 
 }  // namespace
@@ -162,7 +173,9 @@ int agent_command() {
   if (!launcher || !nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return fail(system_error(errno, "stdin"));
   if (auto set = set_nonblocking(launcher.get(), true); !set) return fail(set.error());
   plan->job.output.columns = description->columns;
-  return run_part(plan->job, std::move(launcher));
+  if (plan->env_diff) plan->job.command = fingerprint_worker();
+  const auto at_end = start_record(*plan, "muster " + description->verb, typed_arguments(description->arguments));
+  return run_part(plan->job, std::move(launcher), at_end);
 }
 
 }  // namespace muster::cli

@@ -248,6 +248,7 @@ class Parser {
   Result<void> check_words() const {
     const VerbInfo& verb = info(verb_);
     const size_t count = parsed_.words.size();
+    if (verb.words == Words::kProgram && count == 0 && parsed_.flag(Opt::kEnvDiff)) return {};
     if (verb.words == Words::kProgram && count == 0) {
       if (dialect_ == Dialect::kArgparse)
         return usage_error("the following arguments are required: training_script, training_script_args");

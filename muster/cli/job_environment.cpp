@@ -64,4 +64,23 @@ Result<process::Environment> Planner::given_variables() {
   return environment::fill_in(all, facts_.getenv);
 }
 
+Result<void> Planner::plan_env_diff() {
+  plan_.env_diff = parsed_.flag(Opt::kEnvDiff);
+  if (!plan_.env_diff || !std::holds_alternative<launcher::Symmetric>(plan_.nodes)) return {};
+  return Error{ErrorKind::kUsage, "--env-diff compares nodes from one place, and here each runs its own muster",
+               "run it once, with --hosts"};
+}
+
+// One node keeps it, the one whose workers come first.
+void Planner::plan_record() {
+  if (fan_out() != nullptr || plan_.env_diff) return;
+  if (assignment_ && assignment_->position != 0) return;
+  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan_.nodes)) {
+    const bool first =
+        job_.membership->rank ? *job_.membership->rank == 0 : symmetric->hosts != launcher::Symmetric::Hosts::kNo;
+    if (!first) return;
+  }
+  plan_.record = text(Opt::kRecord);
+}
+
 }  // namespace muster::cli

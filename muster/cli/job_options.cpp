@@ -32,6 +32,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());
   MUSTER_TRY_VOID(plan_nodes());
+  MUSTER_TRY_VOID(plan_env_diff());
   MUSTER_TRY_VOID(plan_set_up());
   MUSTER_TRY_VOID(plan_workers());
   MUSTER_TRY_VOID(plan_command());
@@ -42,6 +43,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(plan_stdin());
   plan_environment();
   MUSTER_TRY_VOID(check_descriptors());
+  plan_record();
   finish_nodes();
   return std::move(plan_);
 }
@@ -112,7 +114,9 @@ Result<int> Planner::count(Countable what) {
 }
 
 Result<void> Planner::plan_workers() {
-  if (assignment_ && assignment_->workers) {
+  if (plan_.env_diff) {
+    job_.workers = 1;
+  } else if (assignment_ && assignment_->workers) {
     job_.workers = *assignment_->workers;
   } else if (ours_ && !parsed_.given(Opt::kNprocPerNode)) {
     job_.workers = elsewhere() ? 1 : std::max(facts_.gpus().count, 1);
@@ -133,6 +137,10 @@ Result<void> Planner::plan_workers() {
 }
 
 Result<void> Planner::plan_command() {
+  if (plan_.env_diff) {
+    job_.command.entrypoint = "--env-diff";
+    return {};
+  }
   const bool inject = verb_ == Verb::kLaunch && !parsed_.flag(Opt::kUseEnv);
   if (inject && parsed_.flag(Opt::kNoPython))
     return usage_error("When using the '--no-python' flag, you must also set the '--use-env' flag.");

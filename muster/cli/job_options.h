@@ -30,7 +30,9 @@ struct JobPlan {
   std::string mode_why;                    // "--hosts names 3"
   bool workers_given = false;              // as a number
   process::Environment given_environment;  // the launcher's, before anything was added
-  std::vector<std::string> forwarded;      // options in front of the typed ones for agents: what only this process knows
+  std::vector<std::string> forwarded;  // options in front of the typed ones for agents: what only this process knows
+  bool env_diff = false;               // --env-diff: nodes say what they are, and run nothing else
+  std::string record;                  // --record, where this process is the one that keeps it; else empty
   std::vector<Note> notes;
 };
 

@@ -52,6 +52,8 @@ class Planner {
   Result<void> plan_set_up();
   Result<environment::Setup> read_set_up();
   Result<process::Environment> given_variables();
+  Result<void> plan_env_diff();
+  void plan_record();
 
   // job_fan_out.cpp: those that are started from here.
   Result<void> plan_named_hosts();

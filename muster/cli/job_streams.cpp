@@ -10,6 +10,7 @@ constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
 
 Result<void> Planner::plan_output() {
   agent::OutputSpec& output = job_.output;
+  if (plan_.env_diff) return {};  // for the launcher alone, as it is
   output.log_dir = text(Opt::kLogDir);
   const RankSyntax syntax = ours_ ? RankSyntax::kAny : RankSyntax::kTorchrun;
   // Elsewhere there may be more workers than we know of.

@@ -6,7 +6,9 @@
 #include "muster/base/version.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
+#include "muster/cli/env_diff.h"
 #include "muster/cli/help.h"
+#include "muster/cli/job_record.h"
 #include "muster/cli/man_page.h"
 #include "muster/cli/verbs.h"
 
@@ -89,9 +91,11 @@ int dispatch(const std::vector<std::string>& words) {
   const std::string& word = words[1];
   if (word == "--help" || word == "-h") return print(general_help(style_of(STDOUT_FILENO)));
   if (word == "--version" || word == "-V") return print(fmt::format("muster {}\n", version()));
+  const std::vector<std::string> rest(words.begin() + 2, words.end());
+  if (word == kFingerprintWord) return fingerprint_command();
+  if (word == kRecordWord) return record_command(rest);
   const VerbInfo* verb = find_verb(word);
   if (verb == nullptr) return fail(unknown_verb(word));
-  const std::vector<std::string> rest(words.begin() + 2, words.end());
   switch (verb->verb) {
     case Verb::kRun:
       return run_command(Verb::kRun, "muster run", rest);

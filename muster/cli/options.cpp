@@ -129,7 +129,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Show ranks, cores, GPUs, environment and command of every worker, and start nothing."},
   {Opt::kJson, "json", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false,
    Verb::kRun | Verb::kEnv | Verb::kVersion | Verb::kStatus | Verb::kWhere, G::kInspect,
-   "Print JSON (with --dry-run, env, status, where and version)."},
+   "Print JSON (with --dry-run, --env-diff, env, status, where and version)."},
   {Opt::kVerbose, "verbose", 'v', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
    G::kInspect, "Say what is done and why."},
   {Opt::kQuiet, "quiet", 'q', K::kFlag, "", nullptr, nullptr, "", false, false, false, Verb::kRun | Verb::kStore,
@@ -155,7 +155,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    G::kNodes, "Whether hosts get a copy of this muster: those that have none or another version, all, or none. It is checked "
    "and kept in ~/.cache/muster there."},
   {Opt::kJoinTimeout, "join-timeout", 0, K::kNumber, "SECONDS", "600", nullptr, "", false, false, true, kTorch, G::kNodes,
-   "How long to wait for enough nodes. Then the job ends and says who is missing and what is known of each."},
+   "How long to wait for enough nodes, and how long a node may be at its --prologue and the like. Then the job ends and says who is missing and what is known of each."},
   {Opt::kLease, "lease", 0, K::kNumber, "SECONDS", "10", nullptr, "", false, false, true, kTorch, G::kFailure,
    "How long a node may be silent before it counts as lost. By then it has killed its own workers. At least 2."},
   {Opt::kGrow, "grow", 0, K::kText, "WHEN", "now", nullptr, "now|restart|never", false, false, true, kTorch, G::kNodes,
@@ -178,21 +178,23 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Instead of what `muster where` finds: fanout (start the nodes of the allocation from here), symmetric (every node runs its "
    "own muster) or local (this node alone)."},
   {Opt::kPrologue, "prologue", 0, K::kRepeat, "COMMAND|FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "Run by bash once on every node before the workers start, which get the environment that it leaves. A file is sourced. May be "
-   "given several times."},
+   "Run by bash once on every node before the workers start, which get the environment that it leaves. A file is sourced. A line "
+   "that fails ends the job. May be given several times; comes after --modules, --conda and --venv."},
   {Opt::kConda, "conda", 0, K::kText, "NAME|PREFIX", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Activate this conda environment on every node, once."},
   {Opt::kVenv, "venv", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Activate this virtual environment on every node, once."},
   {Opt::kModules, "modules", 0, K::kRepeat, "NAME,…", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "Load these environment modules on every node, once. --module=NAME,… does the same (--module NAME, as with torchrun, is a "
-   "Python module to run)."},
+   "Load these environment modules on every node, once. --module=NAME,… does the same in `muster run` (--module NAME, as with "
+   "torchrun, is a Python module to run). May be given several times."},
   {Opt::kEnv, "env", 0, K::kRepeat, "NAME=VALUE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "Set a variable for every worker; NAME alone hands on this process's. May be given several times."},
+   "Set a variable for every worker, whatever else sets it; NAME alone hands on the one that is set here. May be given several "
+   "times."},
   {Opt::kEnvFile, "env-file", 0, K::kRepeat, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "The same from a file: NAME=VALUE a line, # for comments."},
+   "The same from a file, which is read here: NAME=VALUE a line, # for comments. --env comes on top. May be given several times."},
   {Opt::kEnvDiff, "env-diff", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "Start no worker: print where the nodes differ in variables, Python, torch, CUDA and driver."},
+   "Set the nodes up and start no program: print where they differ in variables, Python, torch, CUDA, driver and the like; exit "
+   "code 1 where they do. With --json: all of it."},
   {Opt::kRecord, "record", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Keep in DIR/<job> what the job ran with: environment, command line, versions, git commit and changes, packages, GPUs, the "
    "scheduler's description. What looks like a secret is masked."},

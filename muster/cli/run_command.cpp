@@ -12,8 +12,10 @@
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/dry_run.h"
+#include "muster/cli/env_diff.h"
 #include "muster/cli/help.h"
 #include "muster/cli/job_options.h"
+#include "muster/cli/job_record.h"
 #include "muster/launcher/fan_out.h"
 #include "muster/launcher/symmetric.h"
 
@@ -71,13 +73,13 @@ int print_torchrun_completion(const std::string& program, const std::string& she
   return print(completion_script(*known, "torchrun"));
 }
 
-int run_alone(const agent::JobSpec& job) {
+int run_alone(const agent::JobSpec& job, const std::function<void()>& at_end) {
   agent::ScratchNote scratch;
   return agent::run_under_warden(
       [&](int warden_pid, int warden_pidfd) {
         return agent::run_job(job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
       },
-      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); }});
+      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); }, .at_end = at_end});
 }
 
 // Agents read the same command line, with the id that was chosen here in front of it.
@@ -114,10 +116,10 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
 
   auto plan = plan_job(verb, *parsed, facts);
   if (!plan) return planning_failure(verb, program, plan.error());
-  if (parsed->flag(Opt::kJson) && !parsed->flag(Opt::kDryRun))
-    return planning_failure(
-        verb, program,
-        {ErrorKind::kUsage, "--json goes with --dry-run", "for what happened use --report FILE and --events FILE"});
+  if (parsed->flag(Opt::kJson) && !parsed->flag(Opt::kDryRun) && !plan->env_diff)
+    return planning_failure(verb, program,
+                            {ErrorKind::kUsage, "--json goes with --dry-run and --env-diff",
+                             "for what happened use --report FILE and --events FILE"});
   const bool several = !std::holds_alternative<std::monostate>(plan->nodes);
   if (parsed->flag(Opt::kDryRun)) {
     if (several) return print(dry_run_nodes(*plan, facts, parsed->flag(Opt::kJson)));
@@ -125,11 +127,17 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
     return text ? print(*text) : planning_failure(verb, program, text.error());
   }
   say_notes(verb, *plan);
-  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan->nodes))
-    return run_from_here(*fan_out, arguments, plan->forwarded);
-  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan->nodes))
+  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan->nodes)) {
+    auto run = [&] { return run_from_here(*fan_out, arguments, plan->forwarded); };
+    return plan->env_diff ? env_diff(*fan_out, run, parsed->flag(Opt::kJson)) : run();
+  }
+  if (plan->env_diff) return env_diff_alone(plan->job, parsed->flag(Opt::kJson));
+  const auto at_end = start_record(*plan, typed, arguments);
+  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan->nodes)) {
+    symmetric->at_end = at_end;
     return launcher::run_symmetric(std::move(*symmetric));
-  return run_alone(plan->job);
+  }
+  return run_alone(plan->job, at_end);
 }
 
 }  // namespace muster::cli

@@ -2,21 +2,25 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 
+#include "muster/base/bytes.h"
+#include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/environment/assignments.h"
 #include "muster/environment/captured.h"
 #include "muster/environment/set_up_failure.h"
 #include "muster/process/descendants.h"
 #include "muster/process/python.h"
-#include "muster/process/signals.h"
 
 namespace muster::environment {
 namespace {
@@ -46,31 +50,6 @@ std::string line_of(const std::string& file, int line) {
   return line >= 1 && index < lines.size() ? std::string(lines[index]) : std::string();
 }
 
-// While it lives, signals that would end this process wait to be read.
-class SignalsHeld {
- public:
-  static Result<SignalsHeld> open() {
-    sigset_t old;
-    ::pthread_sigmask(SIG_SETMASK, nullptr, &old);
-    MUSTER_TRY(process::SignalQueue queue, process::SignalQueue::open({SIGINT, SIGTERM, SIGHUP, SIGQUIT}));
-    return SignalsHeld(std::move(queue), old);
-  }
-  SignalsHeld(SignalsHeld&& other) noexcept : queue_(std::move(other.queue_)), old_(other.old_), moved_(false) {
-    other.moved_ = true;
-  }
-  SignalsHeld& operator=(SignalsHeld&&) = delete;
-  ~SignalsHeld() {
-    if (!moved_) ::pthread_sigmask(SIG_SETMASK, &old_, nullptr);
-  }
-  process::SignalQueue& queue() { return queue_; }
-
- private:
-  SignalsHeld(process::SignalQueue queue, const sigset_t& old) : queue_(std::move(queue)), old_(old) {}
-  process::SignalQueue queue_;
-  sigset_t old_;
-  bool moved_ = false;
-};
-
 struct Pipe {
   Fd read, write;
 };
@@ -83,25 +62,58 @@ Result<Pipe> make_pipe() {
   return pipe;
 }
 
+// How the shell ended, as the keeper tells it.
+struct Ending {
+  enum class Kind : uint8_t { kEnded, kTimeout, kGone, kFailed } kind = Kind::kFailed;
+  process::ExitStatus status = {};
+  std::string report = {};  // captured.h
+  std::string output = {};
+  std::string error = {};  // kFailed: why there was no shell
+};
+
+std::string encode(const Ending& ending) {
+  ByteWriter out;
+  out.u8(static_cast<uint8_t>(ending.kind));
+  out.u32(static_cast<uint32_t>(ending.status.code));
+  out.u32(static_cast<uint32_t>(ending.status.signal));
+  out.text(ending.report);
+  out.text(ending.output);
+  out.text(ending.error);
+  return std::move(out).take();
+}
+
+Ending decode(std::string_view bytes) {
+  ByteReader in(bytes);
+  Ending ending;
+  ending.kind = static_cast<Ending::Kind>(in.u8());
+  ending.status.code = static_cast<int>(in.u32());
+  ending.status.signal = static_cast<int>(in.u32());
+  ending.report = in.text();
+  ending.output = in.text();
+  ending.error = in.text();
+  if (!in.done()) return {.kind = Ending::Kind::kFailed, .error = "the process that kept the set-up was killed"};
+  return ending;
+}
+
+// In the keeper: a process of its own between muster and the shell, so that nothing of the set-up is left when muster is
+// gone, however it went.
 class Shell {
  public:
-  Shell(std::vector<Step> steps, const CaptureOptions& options) : steps_(std::move(steps)), options_(options) {}
+  Shell(const std::vector<Step>& steps, const CaptureOptions& options) : steps_(steps), options_(options) {}
 
-  Result<process::Environment> run(const process::Environment& environment);
-  std::string output() const;
+  // Until it has ended, or there is no more reason to wait; then everything it started is killed.
+  Ending run(const process::Environment& environment, int muster);
 
  private:
-  enum class End { kEnded, kTimeout, kLauncherGone, kSignal };
-
   Result<void> start(const process::Environment& environment);
-  End wait(process::SignalQueue& signals);
+  Ending::Kind wait(int muster);
   void read_all();
-  bool read_some(Fd& fd, std::string& into, size_t most);
+  static bool read_some(Fd& fd, std::string& into, size_t most);
   void take_output(std::string_view bytes);
+  std::string output() const;
   void say_where_it_is();
-  void kill_everything() const;
 
-  const std::vector<Step> steps_;
+  const std::vector<Step>& steps_;
   const CaptureOptions& options_;
   process::Child child_;
   std::optional<process::ExitStatus> status_;
@@ -109,17 +121,13 @@ class Shell {
   std::string report_, output_;
   bool output_cut_ = false;
   std::optional<size_t> said_;
-  int signal_ = 0;
 };
 
 Result<void> Shell::start(const process::Environment& environment) {
-  auto variable = [&](std::string_view name) {
-    auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
-    return found == environment.end() ? std::string(process::kDefaultPath)
-                                      : found->second + ":" + process::kDefaultPath;
-  };
-  MUSTER_TRY(std::string bash, process::find_program("bash", variable("PATH")));
-  MUSTER_TRY(std::string cat, process::find_program("cat", variable("PATH")));
+  auto found = std::find_if(environment.begin(), environment.end(), [](const auto& e) { return e.first == "PATH"; });
+  const std::string path = (found == environment.end() ? "" : found->second + ":") + process::kDefaultPath;
+  MUSTER_TRY(std::string bash, process::find_program("bash", path));
+  MUSTER_TRY(std::string cat, process::find_program("cat", path));
   MUSTER_TRY(Pipe report, make_pipe());
   MUSTER_TRY(Pipe output, make_pipe());
   MUSTER_TRY(child_, process::spawn({.program = bash,
@@ -132,56 +140,37 @@ Result<void> Shell::start(const process::Environment& environment) {
   return {};
 }
 
-Result<process::Environment> Shell::run(const process::Environment& environment) {
-  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody's exit status is kept
-  MUSTER_TRY_VOID(process::become_subreaper());
-  End end{};
-  {
-    MUSTER_TRY(SignalsHeld held, SignalsHeld::open());
-    MUSTER_TRY_VOID(start(environment));
-    end = wait(held.queue());
-    if (end != End::kEnded || !status_->success()) kill_everything();
+Ending Shell::run(const process::Environment& environment, int muster) {
+  if (auto started = start(environment); !started)
+    return {.kind = Ending::Kind::kFailed, .error = started.error().text()};
+  const Ending::Kind kind = wait(muster);
+  if (kind != Ending::Kind::kEnded || !status_->success()) {
+    process::signal_group(child_.pid, SIGKILL);
+    process::kill_descendants(Deadline::in(kKillTime));
   }
-  if (end == End::kSignal) ::raise(signal_);  // now it does what it does
-  const Captured captured = parse_captured(report_);
-  const std::string at = captured.step && *captured.step < steps_.size() ? steps_[*captured.step].title() : "bash";
-  if (end == End::kTimeout)
-    return Error{ErrorKind::kTimeout,
-                 fmt::format("`{}` was not done after {} s", at,
-                             std::chrono::duration_cast<std::chrono::seconds>(options_.time).count()),
-                 "raise --join-timeout, which bounds the set-up too"};
-  if (end == End::kLauncherGone) return Error{ErrorKind::kPeer, "the launcher is gone", {}};
-  if (end == End::kSignal) return Error{ErrorKind::kSystem, process::signal_name(signal_), {}};
-  if (!status_->success() || !captured.environment || captured.failed || captured.exited)
-    return explain_failure(steps_, captured, *status_, line_of);
-  return *captured.environment;
+  return {kind, status_.value_or(process::ExitStatus{}), std::move(report_), output(), {}};
 }
 
-Shell::End Shell::wait(process::SignalQueue& signals) {
+Ending::Kind Shell::wait(int muster) {
   const TimePoint began = Clock::now();
-  const Deadline deadline = Deadline::at(began + options_.time);
+  const Deadline deadline = Deadline::at(began + options_.time), silence = Deadline::at(began + kSilence);
   while (true) {
-    const bool silent = options_.slow && Clock::now() < began + kSilence;
-    const int timeout =
-        std::min(deadline.poll_timeout(), silent ? Deadline::at(began + kSilence).poll_timeout() : INT32_MAX);
+    const bool silent = options_.slow && !silence.passed();
+    const int timeout = std::min(deadline.poll_timeout(), silent ? silence.poll_timeout() : INT32_MAX);
     std::array<pollfd, 5> watched = {{{child_.pidfd.get(), POLLIN, 0},
                                       {report_fd_.get(), POLLIN, 0},
                                       {output_fd_.get(), POLLIN, 0},
-                                      {signals.fd(), POLLIN, 0},
+                                      {muster, POLLIN, 0},
                                       {options_.launcher, POLLRDHUP, 0}}};  // negative ones are passed over
-    if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return End::kTimeout;
+    if (::poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return Ending::Kind::kGone;
     read_all();
     if (watched[0].revents != 0 && (status_ = process::try_reap(child_))) {
       read_all();  // what was on its way; who else has the pipes open is not waited for
-      return End::kEnded;
+      return Ending::Kind::kEnded;
     }
-    if (auto received = signals.next()) {
-      signal_ = received->signal;
-      return End::kSignal;
-    }
-    if (watched[4].revents != 0) return End::kLauncherGone;
-    if (deadline.passed()) return End::kTimeout;
-    if (options_.slow && Clock::now() >= began + kSilence) say_where_it_is();
+    if (watched[3].revents != 0 || watched[4].revents != 0) return Ending::Kind::kGone;
+    if (deadline.passed()) return Ending::Kind::kTimeout;
+    if (options_.slow && silence.passed()) say_where_it_is();
   }
 }
 
@@ -224,20 +213,83 @@ void Shell::say_where_it_is() {
   options_.slow(steps_[*step].title());
 }
 
-void Shell::kill_everything() const {
-  process::signal_group(child_.pid, SIGKILL);
-  process::kill_descendants(Deadline::in(kKillTime));
+// Blocks until the keeper hangs up; it has its own deadline.
+std::string read_to_end(int fd, Deadline deadline) {
+  std::string bytes;
+  while (!deadline.passed()) {
+    pollfd watched{fd, POLLIN, 0};
+    if (::poll(&watched, 1, deadline.poll_timeout()) <= 0) continue;
+    char buffer[64 << 10];
+    const ssize_t got = ::read(fd, buffer, sizeof buffer);
+    if (got == 0) break;
+    if (got > 0) bytes.append(buffer, static_cast<size_t>(got));
+    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
+  }
+  return bytes;
+}
+
+[[noreturn]] void keep(const std::vector<Step>& steps, const process::Environment& environment,
+                       const CaptureOptions& options, int muster, const Fd& result) {
+  ::setsid();  // what a terminal sends is for muster
+  std::string told = encode(Ending{.error = "no process can be found again"});
+  if (process::become_subreaper()) told = encode(Shell(steps, options).run(environment, muster));
+  (void)write_all(result.get(), told.data(), told.size());
+  ::_exit(0);
+}
+
+Result<Ending> run_kept(const std::vector<Step>& steps, const process::Environment& environment,
+                        const CaptureOptions& options) {
+  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody's exit status is kept
+  MUSTER_TRY_VOID(process::become_subreaper());
+  MUSTER_TRY(Pipe result, make_pipe());
+  // Opened before the fork: it can only mean this process.
+  Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+  if (!self) return system_error(errno, "pidfd_open");
+  ::fflush(nullptr);
+  const pid_t keeper = ::fork();
+  if (keeper < 0) return system_error(errno, "fork");
+  if (keeper == 0) keep(steps, environment, options, self.get(), result.write);
+  result.write.reset();
+  Ending ending = decode(read_to_end(result.read.get(), Deadline::in(options.time + 2 * kKillTime)));
+  if (ending.kind == Ending::Kind::kFailed) process::kill_descendants(Deadline::in(kKillTime));
+  while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return ending;
+}
+
+Result<process::Environment> judge(const std::vector<Step>& steps, const Ending& ending,
+                                   const CaptureOptions& options) {
+  const Captured captured = parse_captured(ending.report);
+  const std::string at = captured.step && *captured.step < steps.size() ? steps[*captured.step].title() : "bash";
+  switch (ending.kind) {
+    case Ending::Kind::kFailed:
+      return Error{ErrorKind::kSystem, ending.error, {}};
+    case Ending::Kind::kGone:
+      return Error{ErrorKind::kPeer, "the launcher is gone", {}};
+    case Ending::Kind::kTimeout:
+      return Error{ErrorKind::kTimeout,
+                   fmt::format("`{}` was not done after {} s", at,
+                               std::chrono::duration_cast<std::chrono::seconds>(options.time).count()),
+                   "raise --join-timeout, which bounds the set-up too"};
+    case Ending::Kind::kEnded:
+      break;
+  }
+  if (!ending.status.success() || !captured.environment || captured.failed || captured.exited)
+    return explain_failure(steps, captured, ending.status, line_of);
+  return *captured.environment;
 }
 
 }  // namespace
 
 Capture capture(const Setup& setup, const process::Environment& before, const CaptureOptions& options) {
-  process::Environment base = with(before, setup.set);
+  const process::Environment base = with(before, setup.set);
   if (!setup.needs_shell()) return {base, {}};
-  Shell shell(steps(setup, file_head), options);
-  auto left = shell.run(base);
-  if (!left) return {left.error(), shell.output()};
-  return {with(settle(*left, base), setup.set), shell.output()};
+  const std::vector<Step> to_do = steps(setup, file_head);
+  auto ending = run_kept(to_do, base, options);
+  if (!ending) return {ending.error(), {}};
+  auto left = judge(to_do, *ending, options);
+  if (!left) return {left.error(), ending->output};
+  return {with(settle(*left, base), setup.set), ending->output};
 }
 
 }  // namespace muster::environment

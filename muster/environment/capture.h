@@ -25,9 +25,9 @@ struct Capture {
 // Does what `setup` says, in one shell, beginning with the environment `before`; returns what it left. Variables of
 // setup.set are there from the beginning, and again on top in the end.
 // Blocks until the shell has ended, or until the time is over or the launcher gone: then everything that it started is
-// killed. A signal that would end this process ends that first. Otherwise what the steps left in the background goes on,
-// as children of this process, which becomes a subreaper.
-// Call it before there are threads and other children.
+// killed, and likewise when this process dies, however: a keeper, forked off for that, sees to it, and makes the calls of
+// `options`. Otherwise what the steps left in the background goes on, as children of this process, which becomes a
+// subreaper. Call it before there are threads and other children.
 Capture capture(const Setup& setup, const process::Environment& before, const CaptureOptions& options);
 
 }  // namespace muster::environment

@@ -85,6 +85,7 @@ FanOutRun::FanOutRun(const FanOut& spec)
   head_.on_joined = [this](const rendezvous::Node& node) { node_joined(node); };
   head_.on_gone = [this](const rendezvous::Node& node) { node_gone(node); };
   head_.on_ended = [this] { loop_.stop(); };
+  head_.on_stdout = spec.on_stdout;
   head_.on_describe = [this](const std::string& name) { return describe(name); };
 }
 

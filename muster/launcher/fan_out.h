@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct FanOut {
   rendezvous::MembershipOptions membership;
   agent::PortRange ports;
   std::string interface;  // --interface; empty: any
+  // Where the workers' stdout goes instead of the console.
+  std::function<void(const std::string& host, const std::string& bytes)> on_stdout = nullptr;
 };
 
 // Runs it to its end; returns muster's exit code. The coordinator's port is bound before any agent is started. When this

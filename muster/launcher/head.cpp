@@ -262,6 +262,10 @@ bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
     return true;
   }
   last_output_ = Clock::now();
+  if (on_stdout && chunk.stream == 0) {
+    on_stdout(host, chunk.bytes);
+    return true;
+  }
   const auto stream = chunk.stream == 0 ? agent::Stream::kStdout : agent::Stream::kStderr;
   const void* writer = &writers_[fmt::format("{}/{}", host, chunk.stream)];
   console_.begin(stream, writer).append(chunk.bytes);

@@ -49,6 +49,7 @@ class Head : public rendezvous::CoordinatorClient {
   std::function<void(const rendezvous::Node&)> on_joined;
   std::function<void(const rendezvous::Node&)> on_gone;
   std::function<void()> on_ended;
+  std::function<void(const std::string& host, const std::string& bytes)> on_stdout;  // instead of the console
   std::function<std::string(const std::string& name)> on_describe;
 
  private:

@@ -128,6 +128,7 @@ int run_symmetric(Symmetric spec) {
       {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
        .link = &link,
        .token = membership.token,
+       .at_end = spec.at_end,
        .after_fork = [&] { listener.reset(); }});  // its port must not outlive the agent
 }
 

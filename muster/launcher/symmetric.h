@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct Symmetric {
   // Who hosts: torchrun's rules. kYes: this node, and an error if the port is taken; kGuess: this node if a port is
   // free, else a client where another process on this machine hosts this job; kNo: a client.
   enum class Hosts { kNo, kGuess, kYes } hosts = Hosts::kNo;
+  std::function<void()> at_end = nullptr;  // WardenOptions::at_end
 };
 
 // Binds the endpoint if this node hosts, then runs warden and agent as run_under_warden() does, with the coordinator

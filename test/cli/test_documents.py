@@ -36,6 +36,7 @@ def place(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(train if name.endswith("train.py") else "")
     (tmp_path / "hosts.txt").write_text("n1\nn2:4  # more of them\nn3 slots=2\n")
+    (tmp_path / "keys.env").write_text("A=1\n")
     (tmp_path / "a.out").write_text("#!/bin/sh\n")
     (tmp_path / "a.out").chmod(0o755)
     return tmp_path

@@ -182,19 +182,49 @@ TEST_F(Captures, ItEndsWithTheLauncher) {
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   Fd read(ends[0]), write(ends[1]);
   ASSERT_TRUE(write_all(write.get(), "x", 1));  // something unread is no end
-  CaptureOptions options{.time = 60s, .launcher = read.get()};
-  options.printed = [&](std::string_view) { write.reset(); };
-  Capture done = run({"echo here; sleep 1000"}, options);
+  const pid_t launcher = ::fork();
+  if (launcher == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  write.reset();
+  before_.emplace_back("LAUNCHER", std::to_string(launcher));
+  Capture done = run({"kill $LAUNCHER; sleep 1000"}, {.time = 60s, .launcher = read.get()});
   ASSERT_FALSE(done.environment);
   EXPECT_EQ(done.environment.error().kind, ErrorKind::kPeer);
+  ::waitpid(launcher, nullptr, 0);
+}
+
+// Whoever is killed: muster (the parent of the keeper), or the keeper.
+TEST_F(Captures, NothingStaysWhenMusterIsKilled) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, 0), 0);
+  Fd read(ends[0]), write(ends[1]);
+  const pid_t muster = ::fork();
+  if (muster == 0) {
+    // What is alive in the set-up holds the pipe open: its stdout is ours to give.
+    run({"exec 1>/proc/" + std::to_string(::getppid()) + "/fd/" + std::to_string(ends[1]) +
+         "; echo up; setsid sleep 1000 & sleep 1000"});
+    ::_exit(0);
+  }
+  char byte;
+  ASSERT_EQ(::read(read.get(), &byte, 1), 1);
+  write.reset();
+  ASSERT_EQ(::kill(muster, SIGKILL), 0);
+  ::waitpid(muster, nullptr, 0);
+  while (::read(read.get(), &byte, 1) > 0) {
+  }  // until the last of them is gone; a test that hangs has failed
 }
 
 TEST_F(Captures, SlowStepsAreSaid) {
-  std::vector<std::string> said;
+  const std::string said = directory_ + "/said";
   CaptureOptions options{.time = 60s};
-  options.slow = [&](const std::string& step) { said.push_back(step); };
+  options.slow = [&](const std::string& step) {
+    Fd file(::open(said.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    (void)write_all(file.get(), (step + "\n").data(), step.size() + 1);
+  };
   ASSERT_TRUE(run({"sleep 1.2", "sleep 0.2 # second"}, options).environment);
-  EXPECT_THAT(said, ::testing::ElementsAre("sleep 1.2", "sleep 0.2 # second"));
+  EXPECT_EQ(*read_file(said), "sleep 1.2\nsleep 0.2 # second\n");
 }
 
 }  // namespace

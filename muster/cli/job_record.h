@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/cli/job_options.h"
+
+// --record DIR: a process of its own asks and writes, so that neither the start nor the job waits for it.
+namespace muster::cli {
+
+inline constexpr std::string_view kRecordWord = "node-record";  // of no use to people
+
+// Where plan.record says so, starts that process; `typed` and `arguments` are the command line. Call what is returned, if
+// anything is, at the end of the job: it waits for a record that is nearly done.
+std::function<void()> start_record(const JobPlan& plan, const std::string& typed,
+                                   const std::vector<std::string>& arguments);
+
+// That process: DIR, job and host, then the command line.
+int record_command(const std::vector<std::string>& words);
+
+}  // namespace muster::cli

@@ -1,0 +1,163 @@
+#include "muster/environment/record.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "muster/base/environment.h"
+#include "muster/base/fd.h"
+#include "muster/base/strings.h"
+#include "muster/environment/fingerprint.h"
+#include "muster/environment/secrets.h"
+#include "muster/process/command.h"
+#include "muster/process/python.h"
+
+namespace muster::environment {
+namespace {
+
+constexpr int kMostFolders = 10000;  // of one id
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::localtime_r(&now, &parts);
+  char text[64];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts)};
+}
+
+class Recorder {
+ public:
+  Recorder(const RecordRequest& request, std::string folder, Deadline deadline)
+      : request_(request), folder_(std::move(folder)), deadline_(deadline) {}
+
+  Result<void> write_everything() {
+    MUSTER_TRY_VOID(write("command.txt", command_text()));
+    MUSTER_TRY_VOID(write("environment.txt", environment_text()));
+    const Fingerprint print = take_fingerprint(request_.host, request_.environment, deadline_);
+    MUSTER_TRY_VOID(write("versions.json", nlohmann::json(print.versions).dump(2) + "\n"));
+    ask_git();
+    ask_packages();
+    ask("nvidia-smi.txt", {"nvidia-smi"});
+    ask_scheduler();
+    return write("record.json", index_.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  }
+
+ private:
+  std::optional<std::string> variable(std::string_view name) const {
+    for (const auto& [n, value] : request_.environment)
+      if (n == name) return value;
+    return std::nullopt;
+  }
+
+  Result<void> write(const std::string& name, const std::string& text) {
+    MUSTER_TRY_VOID(write_whole_file(folder_ + "/" + name, text));
+    index_["files"].push_back(name);
+    return {};
+  }
+
+  std::string command_text() {
+    index_["job"] = request_.job;
+    index_["host"] = request_.host;
+    index_["directory"] = request_.working_directory;
+    index_["time"] = now_text();
+    index_["command"] = request_.words;
+    return shell_quote(request_.words) + "\n";
+  }
+
+  std::string environment_text() const {
+    process::Environment sorted = request_.environment;
+    std::sort(sorted.begin(), sorted.end());
+    std::string text;
+    for (const auto& [name, value] : sorted) text += fmt::format("{}={}\n", name, shell_quote(masked(name, value)));
+    return text;
+  }
+
+  // True: it said something, which is in the file now.
+  bool ask(const std::string& file, std::vector<std::string> command) {
+    const std::string name = command[0];
+    auto said = process::run_command(std::move(command), request_.environment, deadline_);
+    std::string problem;
+    if (!said) {
+      problem = said.error().message;
+    } else if (!said->status.success()) {
+      problem = fmt::format("{}: {} ({})", name, process::last_line(said->errors), said->status.text());
+    } else if (auto written = write(file, masked_text(said->output)); !written) {
+      problem = written.error().message;
+    }
+    if (!problem.empty()) index_["missing"][file] = problem;
+    return problem.empty();
+  }
+
+  void ask_git() {
+    if (!ask("git.txt", {"git", "log", "-1", "--format=commit %H%nbranch %D%nauthor %an%ndate %ad%n%n%s"})) return;
+    ask("git-status.txt", {"git", "status", "--porcelain", "--branch"});
+    ask("git.diff", {"git", "--no-pager", "diff", "--no-color", "--no-ext-diff", "HEAD"});
+  }
+
+  void ask_packages() {
+    auto getenv = [this](const std::string& name) { return variable(name); };
+    if (auto python = process::find_python(getenv)) {
+      ask("pip-freeze.txt", {*python, "-m", "pip", "freeze", "--disable-pip-version-check"});
+    } else {
+      index_["missing"]["pip-freeze.txt"] = python.error().message;
+    }
+    const auto prefix = variable("CONDA_PREFIX");
+    if (!prefix) return;
+    ask("conda-list.txt", {variable("CONDA_EXE").value_or("conda"), "list", "--prefix", *prefix, "--export"});
+  }
+
+  void ask_scheduler() {
+    if (auto job = variable("SLURM_JOB_ID")) {
+      ask("scheduler.txt", {"scontrol", "show", "job", "-d", *job});
+    } else if (auto id = variable("PBS_JOBID")) {
+      ask("scheduler.txt", {"qstat", "-f", *id});
+    }
+  }
+
+  const RecordRequest& request_;
+  const std::string folder_;
+  const Deadline deadline_;
+  nlohmann::ordered_json index_;
+};
+
+// Under the first name that nobody has: a folder is never replaced.
+Result<std::string> publish(const std::string& from, const std::string& wanted) {
+  for (int i = 1; i <= kMostFolders; ++i) {
+    const std::string to = i == 1 ? wanted : fmt::format("{}-{}", wanted, i);
+    if (::access(to.c_str(), F_OK) == 0) continue;
+    if (::rename(from.c_str(), to.c_str()) == 0) return to;
+    if (errno != ENOTEMPTY && errno != EEXIST) return system_error(errno, to);
+  }
+  return Error{ErrorKind::kSystem, fmt::format("{} and all further names are taken", wanted), {}};
+}
+
+}  // namespace
+
+std::string folder_name(std::string_view job) {
+  std::string name(job.substr(0, 128));
+  for (char& c : name)
+    if (c == '/' || static_cast<unsigned char>(c) <= ' ') c = '_';
+  if (name.empty() || name[0] == '.') name.insert(0, "_");
+  return name;
+}
+
+Result<std::string> record(const RecordRequest& request, Deadline deadline) {
+  std::error_code error;
+  std::filesystem::create_directories(request.directory, error);
+  if (error) return Error{ErrorKind::kSystem, fmt::format("{}: {}", request.directory, error.message()), {}};
+  const std::string wanted = request.directory + "/" + folder_name(request.job);
+  std::string temporary = request.directory + "/.record-XXXXXX";
+  if (::mkdtemp(temporary.data()) == nullptr) return system_error(errno, request.directory);
+  auto written = Recorder(request, temporary, deadline).write_everything();
+  auto published = written ? publish(temporary, wanted) : Result<std::string>(written.error());
+  if (!published) std::filesystem::remove_all(temporary, error);
+  return published;
+}
+
+}  // namespace muster::environment

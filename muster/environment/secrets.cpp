@@ -1,0 +1,110 @@
+#include "muster/environment/secrets.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include "muster/base/strings.h"
+
+namespace muster::environment {
+namespace {
+
+constexpr std::array<std::string_view, 10> kWords = {"AUTH", "COOKIE", "CREDENTIAL", "CREDENTIALS", "DSN",
+                                                     "KEYS", "PASS",   "PAT",        "SECRETS",     "TOKENS"};
+constexpr std::array<std::string_view, 7> kEndings = {"KEY",        "TOKEN",  "SECRET", "PASSWORD",
+                                                      "PASSPHRASE", "PASSWD", "COOKIE"};
+constexpr std::array<std::string_view, 9> kTokenBeginnings = {"ghp_", "gho_", "ghs_",  "github_pat_", "glpat-",
+                                                              "hf_",  "sk-",  "xoxb-", "AKIA"};
+constexpr size_t kTokenLength = 20;
+
+bool is_token_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
+
+// Where the token that begins here ends; 0: none does.
+size_t token_length(std::string_view text) {
+  if (std::none_of(kTokenBeginnings.begin(), kTokenBeginnings.end(),
+                   [&](std::string_view beginning) { return text.starts_with(beginning); }))
+    return 0;
+  const auto end = std::find_if_not(text.begin(), text.end(), is_token_character);
+  const auto length = static_cast<size_t>(end - text.begin());
+  return length >= kTokenLength ? length : 0;
+}
+
+// Of "user:password@host/…": where the password is, as (begin, length). Whole userinfo where there is no colon is a name.
+std::pair<size_t, size_t> password_in(std::string_view authority) {
+  authority = authority.substr(0, authority.find_first_of("/?# \t\r\n\"'<>"));
+  const size_t at = authority.rfind('@');
+  if (at == std::string_view::npos) return {0, 0};
+  const size_t colon = authority.find(':');
+  if (colon == std::string_view::npos || colon > at) return {0, 0};
+  return {colon + 1, at - colon - 1};
+}
+
+// NAME=VALUE, as a word of its own or behind --env=.
+std::string masked_word(std::string_view word, int depth = 2) {
+  const size_t equals = depth > 0 ? word.find('=') : std::string_view::npos;
+  if (equals == std::string_view::npos) return masked_text(word);
+  const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
+  if (is_secret_name(name)) return fmt::format("{}={}", name, value.empty() ? "" : kMask);
+  return fmt::format("{}={}", name, masked_word(value, depth - 1));
+}
+
+}  // namespace
+
+bool is_secret_name(std::string_view name) {
+  if (name == "SSH_AUTH_SOCK") return false;  // a path
+  std::string upper = upper_case(name);
+  std::replace(upper.begin(), upper.end(), '-', '_');
+  for (std::string_view word : split(upper, '_')) {
+    if (std::find(kWords.begin(), kWords.end(), word) != kWords.end()) return true;
+    if (std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view end) { return word.ends_with(end); }))
+      return true;
+  }
+  return false;
+}
+
+std::string masked(std::string_view name, std::string_view value) {
+  if (value.empty()) return {};
+  if (is_secret_name(name) || value.find("-----BEGIN") != std::string_view::npos) return std::string(kMask);
+  return masked_text(value);
+}
+
+std::string masked_text(std::string_view text) {
+  constexpr std::string_view kScheme = "://";
+  std::string result;
+  for (size_t i = 0; i < text.size();) {
+    const bool word_begins = i == 0 || !is_token_character(text[i - 1]);
+    if (const size_t length = word_begins ? token_length(text.substr(i)) : 0; length > 0) {
+      result += kMask;
+      i += length;
+    } else if (text.substr(i).starts_with(kScheme)) {
+      const auto [begin, length] = password_in(text.substr(i + kScheme.size()));
+      result += kScheme;
+      i += kScheme.size();
+      if (length == 0) continue;
+      result.append(text.substr(i, begin)).append(kMask);
+      i += begin + length;
+    } else {
+      result += text[i++];
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> masked_words(const std::vector<std::string>& words) {
+  std::vector<std::string> result;
+  bool next_is_secret = false;
+  for (const std::string& word : words) {
+    const bool option = word.starts_with("-");
+    if (std::exchange(next_is_secret, false) && !option) {
+      result.emplace_back(kMask);
+      continue;
+    }
+    result.push_back(masked_word(word));
+    // Where an option's value is the next word.
+    next_is_secret = option && word.find('=') == std::string::npos && is_secret_name(word);
+  }
+  return result;
+}
+
+}  // namespace muster::environment

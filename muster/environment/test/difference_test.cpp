@@ -1,0 +1,82 @@
+#include "muster/environment/difference.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::environment {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Fingerprint node(std::string host, std::map<std::string, std::string> versions,
+                 std::map<std::string, std::string> variables) {
+  return {std::move(host), std::move(versions), std::move(variables)};
+}
+
+TEST(Differences, OfNodesThatAreAlike) {
+  const std::vector<Fingerprint> nodes = {
+      node("n1", {{"torch", "2.1"}}, {{"A", "1"}, {"HOSTNAME", "n1"}, {"RANK", "0"}}),
+      node("n2", {{"torch", "2.1"}}, {{"A", "1"}, {"HOSTNAME", "n2"}, {"RANK", "1"}})};
+  EXPECT_TRUE(differences(nodes, {"RANK"}).empty());
+  EXPECT_EQ(differences_text(nodes, {}), "The 2 nodes do not differ.\n");
+  EXPECT_EQ(differences_text({nodes[0]}, {}), "There is one node, n1, and nothing to compare it with.\n");
+}
+
+TEST(Differences, AreGroupedByValue) {
+  const std::vector<Fingerprint> nodes = {node("n1", {{"torch", "2.2"}}, {{"A", ""}}),
+                                          node("n2", {{"torch", "2.1"}}, {}), node("n3", {{"torch", "2.1"}}, {})};
+  const auto found = differences(nodes, {});
+  EXPECT_EQ(differences_text(nodes, found),
+            "torch\n"
+            "  n2, n3  2.1\n"
+            "  n1      2.2\n"
+            "A\n"
+            "  n2, n3  (not set)\n"
+            "  n1      (empty)\n");
+  EXPECT_THAT(differences_json(nodes, found), HasSubstr("\"value\": null"));
+}
+
+TEST(Differences, OfLongValuesAreShownWhereTheyAre) {
+  const std::string common(1000, 'x');
+  const std::vector<Fingerprint> nodes = {node("n1", {}, {{"PATH", common + ":/opt/a"}}),
+                                          node("n2", {}, {{"PATH", common + ":/opt/b"}})};
+  const std::string text = differences_text(nodes, differences(nodes, {}));
+  EXPECT_THAT(text, HasSubstr("/opt/a\n"));
+  EXPECT_THAT(text, HasSubstr("/opt/b\n"));
+  EXPECT_LT(text.size(), 200U);
+}
+
+TEST(Fingerprints, TravelAsText) {
+  const Fingerprint print = node("n1", {{"torch", "2.1"}}, {{"A", "\"x\"\n"}});
+  auto again = decode_fingerprint(encode(print));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(*again, print);
+  for (const char* bad : {"", "{}", "[1]", "{\"host\":1}", "{\"host\":\"a\",\"versions\":{\"x\":1},\"variables\":{}}"})
+    EXPECT_FALSE(decode_fingerprint(bad)) << bad;
+}
+
+TEST(Fingerprints, SecretsAreComparedWithoutBeingShown) {
+  EXPECT_THAT(masked_with_hash("HF_TOKEN", "one"), StartsWith("*** #"));
+  EXPECT_EQ(masked_with_hash("HF_TOKEN", "one"), masked_with_hash("HF_TOKEN", "one"));
+  EXPECT_NE(masked_with_hash("HF_TOKEN", "one"), masked_with_hash("HF_TOKEN", "two"));
+  EXPECT_EQ(masked_with_hash("A", "one"), "one");
+}
+
+TEST(Fingerprints, CudaOfTorch) {
+  EXPECT_EQ(cuda_of_torch("__version__ = '2.1'\ncuda = '12.4'\n"), "12.4");
+  EXPECT_EQ(cuda_of_torch("cuda: Optional[str] = \"11.8\"\nhip = None"), "11.8");
+  EXPECT_EQ(cuda_of_torch("cuda: Optional[str] = None\n"), "");
+  EXPECT_EQ(cuda_of_torch(""), "");
+}
+
+TEST(Fingerprints, OfThisMachine) {
+  const Fingerprint print =
+      take_fingerprint("me", {{"PATH", "/usr/bin:/bin"}, {"A", "1"}}, Deadline::in(std::chrono::seconds(60)));
+  EXPECT_EQ(print.variables.at("A"), "1");
+  EXPECT_THAT(print.versions.at("python"), HasSubstr("(/usr/bin/python3)"));
+  EXPECT_FALSE(print.versions.at("kernel").empty());
+}
+
+}  // namespace
+}  // namespace muster::environment

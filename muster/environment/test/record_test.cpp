@@ -1,0 +1,97 @@
+#include "muster/environment/record.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "muster/base/fd.h"
+
+namespace muster::environment {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Record : public ::testing::Test {
+ protected:
+  Record() {
+    char name[] = "/tmp/muster-record-XXXXXX";
+    directory_ = ::mkdtemp(name);
+    std::filesystem::create_directory(directory_ + "/bin");
+    request_.directory = directory_ + "/kept/here";
+    request_.job = "job/1";
+    request_.host = "n1";
+    request_.words = {"muster", "run", "a b"};
+    request_.environment = {{"PATH", directory_ + "/bin"}, {"HF_TOKEN", "hush"}, {"A", "x y"}};
+  }
+  ~Record() override { std::filesystem::remove_all(directory_); }
+
+  void program(const std::string& name, const std::string& body) {
+    const std::string path = directory_ + "/bin/" + name;
+    ASSERT_TRUE(write_whole_file(path, "#!/bin/sh\n" + body + "\n"));
+    ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  }
+  std::string text(const std::string& folder, const std::string& file) {
+    auto content = read_file(folder + "/" + file);
+    return content ? *content : "missing";
+  }
+
+  std::string directory_;
+  RecordRequest request_;
+};
+
+TEST_F(Record, KeepsWhatThereIs) {
+  program("git", "case $1 in log) echo commit 123;; status) echo '## main';; *) echo '-url http://u:p@h/';; esac");
+  program("python", "case \"$*\" in '-m pip freeze'*) echo numpy==1.0;; *) echo 3.9.1;; esac");
+  program("conda", "echo \"conda $*\"");
+  program("scontrol", "echo JobId=$4");
+  request_.environment.emplace_back("CONDA_PREFIX", "/envs/x");
+  request_.environment.emplace_back("SLURM_JOB_ID", "12");
+  auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_TRUE(folder) << folder.error().text();
+  EXPECT_EQ(*folder, directory_ + "/kept/here/job_1");
+  EXPECT_EQ(text(*folder, "command.txt"), "muster run 'a b'\n");
+  EXPECT_THAT(text(*folder, "environment.txt"), HasSubstr("A='x y'\n"));
+  EXPECT_THAT(text(*folder, "environment.txt"), Not(HasSubstr("hush")));
+  EXPECT_EQ(text(*folder, "git.txt"), "commit 123\n");
+  EXPECT_EQ(text(*folder, "git.diff"), "-url http://u:***@h/\n");
+  EXPECT_EQ(text(*folder, "pip-freeze.txt"), "numpy==1.0\n");
+  EXPECT_EQ(text(*folder, "conda-list.txt"), "conda list --prefix /envs/x --export\n");
+  EXPECT_EQ(text(*folder, "scheduler.txt"), "JobId=12\n");
+  EXPECT_THAT(text(*folder, "versions.json"), HasSubstr("3.9.1"));
+  EXPECT_THAT(text(*folder, "record.json"), HasSubstr("\"nvidia-smi.txt\""));  // and why it is missing
+}
+
+TEST_F(Record, ReplacesNothing) {
+  auto first = record(request_, Deadline::in(std::chrono::seconds(60)));
+  auto second = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(*second, *first + "-2");
+}
+
+TEST_F(Record, APlaceThatCannotBeWrittenIsNamed) {
+  request_.directory = "/proc/nowhere";
+  auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_FALSE(folder);
+  EXPECT_THAT(folder.error().message, HasSubstr("/proc/nowhere"));
+}
+
+TEST_F(Record, AProgramThatHangsCostsItsFileAlone) {
+  program("python", "sleep 1000");
+  auto folder = record(request_, Deadline::in(std::chrono::milliseconds(500)));
+  ASSERT_TRUE(folder) << folder.error().text();
+  EXPECT_EQ(text(*folder, "pip-freeze.txt"), "missing");
+  EXPECT_THAT(text(*folder, "environment.txt"), HasSubstr("A='x y'\n"));
+}
+
+TEST(FolderName, IsOneForAnyId) {
+  EXPECT_EQ(folder_name("a/../b c"), "a_.._b_c");
+  EXPECT_EQ(folder_name(".."), "_..");
+  EXPECT_EQ(folder_name(""), "_");
+}
+
+}  // namespace
+}  // namespace muster::environment

@@ -1,0 +1,40 @@
+#include "muster/environment/secrets.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::environment {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(Secrets, NamesThatSaySo) {
+  for (const char* name : {"WANDB_API_KEY", "HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "MYSQL_PASS", "GH_PAT",
+                           "GOOGLE_APPLICATION_CREDENTIALS", "PBS_JOBCOOKIE", "apikey", "HTTP_AUTH", "--hub-token"})
+    EXPECT_TRUE(is_secret_name(name)) << name;
+  for (const char* name : {"PATH", "PWD", "OLDPWD", "TOKENIZERS_PARALLELISM", "KEYBOARD", "AUTHOR", "SSH_AUTH_SOCK",
+                           "MONITOR", "NCCL_DEBUG", "COMPASS", "XAUTHORITY"})
+    EXPECT_FALSE(is_secret_name(name)) << name;
+}
+
+TEST(Secrets, ValuesThatShowIt) {
+  EXPECT_EQ(masked("WANDB_API_KEY", "abc"), "***");
+  EXPECT_EQ(masked("WANDB_API_KEY", ""), "");
+  EXPECT_EQ(masked("DATABASE", "postgres://me:hush@db:5432/x?y=1"), "postgres://me:***@db:5432/x?y=1");
+  EXPECT_EQ(masked("PROXY", "http://proxy:3128"), "http://proxy:3128");
+  EXPECT_EQ(masked("URL", "ssh://git@host/x"), "ssh://git@host/x");
+  EXPECT_EQ(masked("TWO", "a://u:p@h,b://v:q@i"), "a://u:***@h,b://v:***@i");
+  EXPECT_EQ(masked("X", "hf_abcdefghijklmnopqrstuvw"), "***");
+  EXPECT_EQ(masked("X", "run of hf_x"), "run of hf_x");
+  EXPECT_EQ(masked("CERT", "-----BEGIN PRIVATE"), "***");
+}
+
+TEST(Secrets, CommandLines) {
+  EXPECT_THAT(masked_words({"muster", "run", "--env", "HF_TOKEN=x", "--env=A_KEY=y", "train.py", "--token=z",
+                            "--api-key", "w", "--lr", "0.1", "--key", "--other", "http://u:p@h/"}),
+              ElementsAre("muster", "run", "--env", "HF_TOKEN=***", "--env=A_KEY=***", "train.py", "--token=***",
+                          "--api-key", "***", "--lr", "0.1", "--key", "--other", "http://u:***@h/"));
+}
+
+}  // namespace
+}  // namespace muster::environment
