@@ -13,6 +13,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
 #include "muster/base/version.h"
+#include "muster/cli/agent_fetch.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/env_diff.h"
 #include "muster/cli/job_options.h"
@@ -25,6 +26,7 @@ namespace muster::cli {
 namespace {
 
 constexpr auto kDescriptionTime = std::chrono::seconds(30);
+constexpr auto kFetchTime = std::chrono::seconds(30);
 
 int fail(const Error& error) {
   const std::string text = fmt::format("muster: error: {}\n", error.text());
@@ -54,18 +56,30 @@ Result<void> read_exactly(int fd, std::string& text, size_t size, Deadline deadl
   return {};
 }
 
-Result<cluster::Description> read_description(int fd) {
-  const Deadline deadline = Deadline::in(kDescriptionTime);
-  std::string text;
-  MUSTER_TRY_VOID(read_exactly(fd, text, cluster::kDescriptionHead, deadline));
-  MUSTER_TRY(size_t size, cluster::description_size(text));
-  if (size > text.size()) MUSTER_TRY_VOID(read_exactly(fd, text, size, deadline));
-  MUSTER_TRY(cluster::Description description, cluster::decode_description(text));
+Result<cluster::Description> checked(std::string_view encoded) {
+  MUSTER_TRY(cluster::Description description, cluster::decode_description(encoded));
   if (description.muster_version != version())
     return Error{ErrorKind::kPeer,
                  fmt::format("the launcher is muster {} and this is {}", description.muster_version, version()),
                  "install the same on every host, or let it be sent: --push-binary"};
   return description;
+}
+
+Result<cluster::Description> read_description(int fd) {
+  MUSTER_TRY_VOID(check_stdin());
+  const std::string greeting = cluster::agent_greeting();
+  MUSTER_TRY_VOID(write_all(STDOUT_FILENO, greeting.data(), greeting.size()));
+  const Deadline deadline = Deadline::in(kDescriptionTime);
+  std::string text;
+  MUSTER_TRY_VOID(read_exactly(fd, text, cluster::kDescriptionHead, deadline));
+  MUSTER_TRY(size_t size, cluster::description_size(text));
+  if (size > text.size()) MUSTER_TRY_VOID(read_exactly(fd, text, size, deadline));
+  return checked(text);
+}
+
+Result<cluster::Description> fetch(const FetchWords& words) {
+  MUSTER_TRY(std::string encoded, fetch_description(words, Deadline::in(kFetchTime)));
+  return checked(encoded);
 }
 
 void use_directory(const std::string& directory) {
@@ -134,9 +148,11 @@ class LauncherWatch final : public agent::Companion {
   const agent::ScratchNote& scratch_;
 };
 
-int run_part(const agent::JobSpec& job, Fd launcher, const std::function<void()>& at_end) {
+// `launcher`: its end tells of the launcher's. None: the agent has been to the launcher's port a moment ago.
+int run_part(agent::JobSpec& job, Fd launcher, const std::function<void()>& at_end) {
   agent::ScratchNote scratch;
   agent::WardenLink link;
+  if (!launcher) job.membership->join_timeout = std::min(job.membership->join_timeout, Duration(kFetchTime));
   auto make_watch = [&](net::EventLoop& loop, agent::Console&) -> Result<std::unique_ptr<agent::Companion>> {
     return std::unique_ptr<agent::Companion>(std::make_unique<LauncherWatch>(loop, launcher.get(), link, scratch));
   };
@@ -146,7 +162,7 @@ int run_part(const agent::JobSpec& job, Fd launcher, const std::function<void()>
                                     .warden_pidfd = warden_pidfd,
                                     .scratch = scratch,
                                     .link = &link,
-                                    .make_companion = make_watch});
+                                    .make_companion = launcher ? make_watch : agent::MakeCompanion()});
       },
       {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
        .link = &link,
@@ -156,22 +172,26 @@ int run_part(const agent::JobSpec& job, Fd launcher, const std::function<void()>
 
 }  // namespace
 
-int agent_command() {
-  if (auto good = check_stdin(); !good) return fail(good.error());
-  const std::string greeting = cluster::agent_greeting();
-  if (!write_all(STDOUT_FILENO, greeting.data(), greeting.size())) return kMusterFailed;
-  auto description = read_description(STDIN_FILENO);
+int agent_command(const std::vector<std::string>& words) {
+  auto fetch_words = parse_fetch(words);
+  if (!fetch_words) return fail(fetch_words.error());
+  const bool from_scheduler = fetch_words->has_value();
+  auto description = from_scheduler ? fetch(**fetch_words) : read_description(STDIN_FILENO);
   if (!description) return fail(description.error());
 
-  use_environment(environment_of_node(description->environment, own_environment()));
+  const process::Environment& sent = description->environment;
+  use_environment(from_scheduler ? environment_of_task(sent, own_environment(), net::hostname())
+                                 : environment_of_node(sent, own_environment()));
   use_directory(description->directory);
   auto plan = plan_part(*description);
   if (!plan) return fail(plan.error());
   // The launcher stays in reach; whoever reads stdin from now on reads nothing.
-  Fd launcher(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  Fd launcher;
+  if (!from_scheduler) launcher.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!launcher || !nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return fail(system_error(errno, "stdin"));
-  if (auto set = set_nonblocking(launcher.get(), true); !set) return fail(set.error());
+  if (!nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return fail(system_error(errno, "stdin"));
+  if (!from_scheduler && !launcher) return fail(system_error(errno, "stdin"));
+  if (auto set = launcher ? set_nonblocking(launcher.get(), true) : Result<void>(); !set) return fail(set.error());
   plan->job.output.columns = description->columns;
   if (plan->env_diff) plan->job.command = fingerprint_worker();
   const auto at_end = start_record(*plan, "muster " + description->verb, typed_arguments(description->arguments));

@@ -12,7 +12,7 @@ namespace muster::cli {
 int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments);
 
 // The part of a job on one node, told on stdin what to do.
-int agent_command();
+int agent_command(const std::vector<std::string>& words);
 
 // `accelerate launch …`, and the same as a program named accelerate-launch.
 int accelerate_command(const std::vector<std::string>& arguments);

@@ -71,7 +71,7 @@ int small_command(const VerbInfo& verb, const std::vector<std::string>& argument
     case Verb::kStatus:
       return status_command(*parsed);
     case Verb::kAgent:
-      return agent_command();
+      break;
     case Verb::kWhere:
       return where_command(*parsed);
     case Verb::kRun:
@@ -105,6 +105,8 @@ int dispatch(const std::vector<std::string>& words) {
       return run_command(Verb::kLaunch, "muster launch", rest);
     case Verb::kAccelerate:
       return accelerate_command(rest);
+    case Verb::kAgent:
+      return agent_command(rest);
     default:
       return small_command(*verb, rest);
   }

@@ -15,6 +15,21 @@ bool belongs_to_the_node(std::string_view name) {
          std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// Which devices there are for us is a matter of each node.
+bool names_devices(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kNames = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                                      "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool is_set_by_a_scheduler(std::string_view name) {
+  return name.starts_with("SLURM_") || name.starts_with("SLURMD_") || name.starts_with("PBS_") || names_devices(name);
+}
+
+bool has(const process::Environment& environment, std::string_view name) {
+  return std::any_of(environment.begin(), environment.end(), [&](const auto& each) { return each.first == name; });
+}
+
 }  // namespace
 
 process::Environment without_token(process::Environment environment) {
@@ -31,9 +46,23 @@ process::Environment environment_to_send(const process::Environment& launcher) {
 process::Environment environment_of_node(const process::Environment& sent, const process::Environment& own) {
   process::Environment all = without_token(sent);
   for (const auto& variable : own) {
-    auto same = [&](const auto& other) { return other.first == variable.first; };
-    if (belongs_to_the_node(variable.first) && std::none_of(sent.begin(), sent.end(), same)) all.push_back(variable);
+    if (belongs_to_the_node(variable.first) && !has(sent, variable.first)) all.push_back(variable);
   }
+  return all;
+}
+
+process::Environment environment_of_task(process::Environment sent, process::Environment own, const std::string& host) {
+  std::erase_if(own, [](const auto& variable) { return variable.first == "HOSTNAME"; });
+  own.emplace_back("HOSTNAME", host);
+  // In a step of Slurm what the user has exported came along: no devices means that the node has none for us.
+  const bool whole = has(own, "SLURM_JOB_ID");
+  std::erase_if(sent, [&](const auto& variable) {
+    return is_set_by_a_scheduler(variable.first) &&
+           (has(own, variable.first) || (whole && names_devices(variable.first)));
+  });
+  process::Environment all = environment_of_node(sent, own);
+  for (const auto& variable : own)
+    if (is_set_by_a_scheduler(variable.first)) all.push_back(variable);
   return all;
 }
 

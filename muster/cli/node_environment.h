@@ -20,4 +20,9 @@ process::Environment environment_to_send(const process::Environment& launcher);
 // What an agent works with: what it was sent, and of its own what the launcher leaves to every machine.
 process::Environment environment_of_node(const process::Environment& sent, const process::Environment& own);
 
+// The same where a scheduler has started the agent on the machine `host`: what it has set for this node (SLURM_NODEID,
+// PBS_NODENUM, CUDA_VISIBLE_DEVICES …) goes before what the launcher's node has. HOSTNAME is asked for, since srun hands
+// on the one of the node that it was called on.
+process::Environment environment_of_task(process::Environment sent, process::Environment own, const std::string& host);
+
 }  // namespace muster::cli

@@ -9,6 +9,7 @@
 #include "muster/agent/warden.h"
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
+#include "muster/cli/agent_fetch.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/dry_run.h"
@@ -95,6 +96,10 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
   spec.description.arguments = forwarded;
   spec.description.arguments.push_back("--rdzv-id=" + spec.job.run_id);
   spec.description.arguments.insert(spec.description.arguments.end(), arguments.begin(), arguments.end());
+  if (auto chosen = is_scheduler(spec.way) ? choose_secret(spec) : Result<void>(); !chosen) {
+    say(fmt::format("muster: error: {}\n", chosen.error().text()));
+    return exit_code(chosen.error());
+  }
   if (::isatty(STDOUT_FILENO) == 1) spec.description.columns = style_of(STDOUT_FILENO).width;
   return launcher::run_fan_out(spec);
 }

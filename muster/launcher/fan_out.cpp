@@ -104,6 +104,7 @@ Result<void> FanOutRun::prepare() {
   rendezvous::CoordinatorOptions options;
   options.membership = spec_.membership;
   options.token = spec_.token;
+  options.sealed_token = spec_.sealed_token;
   options.stop_grace = agent::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
   for (const cluster::Host& host : spec_.hosts)

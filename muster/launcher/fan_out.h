@@ -37,8 +37,8 @@ struct FanOut {
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
   rendezvous::Token token = rendezvous::Token::random();
-  std::string nonce;   // with a scheduler: as in cluster::Fetch
-  bool munge = false;  // likewise
+  std::string nonce;         // with a scheduler: as in cluster::Fetch
+  std::string sealed_token;  // with munge: for the agents that ask; else they have the user's key
   rendezvous::MembershipOptions membership;
   agent::PortRange ports;
   std::string interface;  // --interface; empty: any

@@ -35,6 +35,7 @@ class Acceptor::Impl {
     MUSTER_CHECK(options_.kept_for_expected < options_.max_strangers);
     patience_ = options_.hello_time;
     channel_options_.token = options_.token;
+    channel_options_.sealed_token = options_.sealed_token;
     channel_options_.max_message = options_.max_message;
     channel_options_.handshake_timeout = Duration::zero();  // our own clock sees to it, for all of them
   }
@@ -214,9 +215,9 @@ void Acceptor::Impl::joined(Strangers::iterator stranger) {
 }
 
 void Acceptor::Impl::closed(Strangers::iterator stranger, const Error& why) {
-  ++dropped_;
   std::unique_ptr<ChannelImpl> channel = take(stranger);
   Verdict verdict = channel->verdict();
+  if (verdict != Verdict::kAsksToken) ++dropped_;
   if (verdict != Verdict::kOtherVersion && verdict != Verdict::kWrongToken) return;
   std::shared_ptr<Handlers> handlers = handlers_;
   if (handlers->refused && worth_telling(channel->peer())) handlers->refused(channel->peer(), why);

@@ -42,6 +42,7 @@ ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& pe
       max_unsent_(options.max_unsent),
       link_(std::make_shared<Link>(Link{std::move(handlers)})),
       other_(std::move(other)),
+      sealed_token_(options.sealed_token),
       handshake_(std::make_unique<Handshake>(options.token, options.purpose)),
       state_(side == Side::kClient ? State::kServerHello : State::kClientHello),
       purpose_(options.purpose) {
@@ -244,7 +245,8 @@ void ChannelImpl::handle_message(char* sealed, size_t size) {
 void ChannelImpl::handle_client_hello(std::string_view frame) {
   std::string answer;
   Verdict verdict = handshake_->called(frame, out_stream_, answer);
-  if (verdict == Verdict::kOtherVersion) send_last(answer);
+  if (verdict == Verdict::kAsksToken) answer = sealed_answer(sealed_token_ ? *sealed_token_ : "");
+  if (verdict == Verdict::kOtherVersion || verdict == Verdict::kAsksToken) send_last(answer);
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
   purpose_ = handshake_->purpose();
   state_ = State::kProof;
@@ -306,6 +308,8 @@ void ChannelImpl::fail_handshake(Verdict verdict) {
           peer_error(fmt::format("{} speaks muster {} (protocol {}), this is muster {} (protocol {})", who,
                                  handshake_->peer_version(), handshake_->peer_protocol(), version(), kProtocolVersion),
                      "use the same muster on every node"));
+    case Verdict::kAsksToken:
+      return fail(peer_error(fmt::format("{} asked for the sealed token", who)));
     case Verdict::kWrongToken:
       return fail(peer_error(fmt::format("wrong token: {} belongs to another job or another user", who),
                              "all nodes of a job need the same token"));

@@ -17,10 +17,12 @@ namespace muster::rendezvous {
 
 // What a connection is for; told in the handshake.
 enum class Purpose : uint8_t {
-  kControl = 1,    // messages of protocol.h
-  kHeartbeat = 2,  // Beat and Echo of protocol.h, from a warden
-  kOutput = 3,     // Chunk of protocol.h, from an agent to the launcher
-  kStatus = 4,     // one question, one answer: `muster status`
+  kControl = 1,      // messages of protocol.h
+  kHeartbeat = 2,    // Beat and Echo of protocol.h, from a warden
+  kOutput = 3,       // Chunk of protocol.h, from an agent to the launcher
+  kStatus = 4,       // one question, one answer: `muster status`
+  kDescription = 5,  // a host's name, answered with what its agent is to do (CoordinatorClient::describe)
+  kSealedToken = 6,  // from somebody who has no token: no proofs, one answer, see below
 };
 
 // The first byte of every control connection. No query code of PyTorch's store has it, so both can share a port.
@@ -28,7 +30,7 @@ inline constexpr unsigned char kFirstByte = 0xD7;
 
 // Raised by whatever changes a frame or a message: peers with another number refuse each other, naming both programs'
 // versions.
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 
 // An encrypted, authenticated connection between two holders of the same token: messages in, messages out, in order.
 //
@@ -43,12 +45,16 @@ inline constexpr uint16_t kProtocolVersion = 1;
 // version) is a frame of the server hello's size. A server under pressure may close before it has let somebody in: the
 // client is not open before it knows, and may try again.
 //
+// Whoever asks with kSealedToken is answered, and closed, without any of this: the first 64 bytes of a server hello, then
+// a 32-bit length and so many bytes of a credential that only this user can open (munge.h); none: length 0.
+//
 // Lives on one loop and its thread. Never blocks. Handlers may destroy the channel they are called by.
 class Channel {
  public:
   struct Options {
     Token token;
     Purpose purpose = Purpose::kControl;
+    std::shared_ptr<const std::string> sealed_token;        // a server's, for everybody who asks; may be none
     Duration handshake_timeout = std::chrono::seconds(10);  // 0: none
     size_t max_message = 1 << 20;                           // what comes; longer is a broken protocol
     size_t max_unsent = 256 << 20;                          // the peer does not read: closed with an error

@@ -98,6 +98,7 @@ class ChannelImpl final : public Channel {
   size_t max_unsent_;
   std::shared_ptr<Link> link_;
   Other other_;
+  std::shared_ptr<const std::string> sealed_token_;
   std::unique_ptr<Handshake> handshake_;  // until it is done
   net::EventLoop::TimerId timer_ = 0;
   SecretStream in_stream_;

@@ -8,6 +8,7 @@ namespace {
 
 // From the end of the handshake to the first message that says who it is.
 constexpr auto kIntroduction = std::chrono::seconds(5);
+constexpr size_t kLongestName = 1024;  // of a host
 constexpr size_t kLongestMessage = 16 << 20;
 // Of forwarding output, before it rests.
 constexpr Duration kOutputTurn = std::chrono::milliseconds(2);
@@ -32,6 +33,7 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   handlers.refused = [this](const net::Address& peer, const Error& why) { client_.refused(peer.host(), why.message); };
   AcceptorOptions acceptor;
   acceptor.token = options_.token;
+  if (!options_.sealed_token.empty()) acceptor.sealed_token = std::make_shared<std::string>(options_.sealed_token);
   acceptor.max_message = kLongestMessage;
   acceptor_ = std::make_unique<Acceptor>(loop_, log_, acceptor, std::move(handlers));
   turn_end_ = loop_.add_end_hook([this] { rest_from_output(); });
@@ -55,7 +57,7 @@ void Coordinator::Impl::arrived(std::unique_ptr<Channel> channel) {
     channel->detach();
     return hearts_.adopt(std::move(channel));
   }
-  guests_.push_front({std::move(channel), 0, {}, 0});
+  guests_.emplace_front().channel = std::move(channel);
   const GuestId guest = guests_.begin();
   guest->patience = loop_.call_after(kIntroduction, [this, guest] { leave(guest); });
   guest->channel->resume_on(loop_, {.opened = {},
@@ -71,6 +73,7 @@ void Coordinator::Impl::leave(GuestId guest) {
 }
 
 void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
+  if (guest->channel->purpose() == Purpose::kDescription) return describe(guest, bytes);
   auto message = decode(bytes);
   if (!message) return leave(guest);
   const Purpose purpose = guest->channel->purpose();
@@ -84,6 +87,13 @@ void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
     return;
   }
   leave(guest);
+}
+
+// It hangs up when it has the answer, or its patience ends.
+void Coordinator::Impl::describe(GuestId guest, std::string_view name) {
+  if (guest->answered || name.size() > kLongestName || over_) return leave(guest);
+  guest->answered = true;
+  guest->channel->send(client_.describe(std::string(name)));
 }
 
 void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {

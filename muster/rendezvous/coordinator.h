@@ -48,6 +48,7 @@ class CoordinatorClient {
 struct CoordinatorOptions {
   MembershipOptions membership;
   Token token;
+  std::string sealed_token;  // Munge::seal(), for whoever asks; empty: none
   Duration stop_grace = std::chrono::seconds(30);
   std::string job;          // random id; empty: one is made
   std::string master_addr;  // given out as it is (static rendezvous); empty: what peers have been seen to reach

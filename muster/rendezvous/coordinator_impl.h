@@ -29,6 +29,7 @@ struct Guest {
   net::EventLoop::TimerId patience = 0;
   std::string host;  // output: of its node
   NodeId node = 0;
+  bool answered = false;  // description: it has all it will get
 };
 
 class Coordinator::Impl {
@@ -63,6 +64,7 @@ class Coordinator::Impl {
   void introduced(GuestId guest, std::string_view bytes);
   void leave(GuestId guest);
   void join(GuestId guest, const Join& join);
+  void describe(GuestId guest, std::string_view name);
   void begin_output(GuestId guest, const OutputHello& hello);
   void rest_from_output();
   void refuse(Channel& channel, const std::string& reason);

@@ -7,6 +7,7 @@
 
 #include "muster/base/version.h"
 #include "muster/rendezvous/crypto.h"
+#include "muster/rendezvous/munge.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -63,6 +64,16 @@ void add_nonce(std::string& frame) { randombytes_buf(&frame[kNonceAt], kNonceSiz
 // A stranger's text goes to people's terminals.
 bool plain(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '+';
+}
+
+int protocol_of(std::string_view hello) {
+  return static_cast<unsigned char>(hello[8]) | static_cast<unsigned char>(hello[9]) << 8;
+}
+
+std::string version_of(std::string_view hello) {
+  std::string_view text = hello.substr(kVersionAt, kVersionSize);
+  text = text.substr(0, text.find('\0'));
+  return std::string(!text.empty() && std::all_of(text.begin(), text.end(), plain) ? text : "?");
 }
 
 bool begins(std::string_view bytes, std::string_view magic) {
@@ -139,9 +150,10 @@ Verdict Handshake::called(std::string_view client_hello, SecretStream& out, std:
     return Verdict::kOtherVersion;
   }
   auto purpose = static_cast<uint8_t>(client_hello[10]);
-  if (purpose < static_cast<uint8_t>(Purpose::kControl) || purpose > static_cast<uint8_t>(Purpose::kStatus))
+  if (purpose < static_cast<uint8_t>(Purpose::kControl) || purpose > static_cast<uint8_t>(Purpose::kSealedToken))
     return Verdict::kNotMuster;
   purpose_ = static_cast<Purpose>(purpose);
+  if (purpose_ == Purpose::kSealedToken) return Verdict::kAsksToken;
   add_nonce(answer);
   agree(client_hello, answer);
   StreamHeader ours = out.start_sealing(derive(kServerKey));
@@ -182,11 +194,37 @@ Key Handshake::derive(std::string_view label, const StreamHeader* header) const 
 
 // False: another protocol version.
 bool Handshake::read_peer(std::string_view hello) {
-  peer_protocol_ = static_cast<unsigned char>(hello[8]) | static_cast<unsigned char>(hello[9]) << 8;
-  std::string_view text = hello.substr(kVersionAt, kVersionSize);
-  text = text.substr(0, text.find('\0'));
-  peer_version_ = !text.empty() && std::all_of(text.begin(), text.end(), plain) ? text : "?";
+  peer_protocol_ = protocol_of(hello);
+  peer_version_ = version_of(hello);
   return peer_protocol_ == kProtocolVersion;
+}
+
+// --- The sealed token ---------------------------------------------------------------------------------------------
+
+std::string sealed_answer(std::string_view credential) {
+  std::string answer = head(kServerMagic, 0);
+  for (size_t i = 0; i < kLengthSize; ++i) answer += static_cast<char>(credential.size() >> (8 * i));
+  answer += credential;
+  return answer;
+}
+
+Result<std::optional<std::string>> read_sealed_answer(std::string_view bytes) {
+  if (!begins(bytes, kServerMagic)) return Error{ErrorKind::kPeer, "does not speak muster's protocol", {}};
+  if (bytes.size() < kHeadSize) return std::optional<std::string>();
+  if (protocol_of(bytes) != kProtocolVersion)
+    return Error{ErrorKind::kPeer,
+                 fmt::format("speaks muster {} (protocol {}), this is muster {} (protocol {})", version_of(bytes),
+                             protocol_of(bytes), version(), kProtocolVersion),
+                 "use the same muster on every node"};
+  bytes.remove_prefix(kHeadSize);
+  if (bytes.size() < kLengthSize) return std::optional<std::string>();
+  size_t size = 0;
+  for (size_t i = 0; i < kLengthSize; ++i) size |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  bytes.remove_prefix(kLengthSize);
+  if (size > kLongestCredential || bytes.size() > size)
+    return Error{ErrorKind::kPeer, "what was sent as the job's token is too long", {}};
+  if (bytes.size() < size) return std::optional<std::string>();
+  return std::optional<std::string>(bytes);
 }
 
 }  // namespace muster::rendezvous

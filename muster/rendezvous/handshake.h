@@ -54,7 +54,13 @@ class SecretStream {
 };
 
 // What came of a frame of the peer's.
-enum class Verdict { kGood, kNotMuster, kOtherVersion, kWrongToken };
+enum class Verdict {
+  kGood,
+  kNotMuster,
+  kOtherVersion,
+  kWrongToken,
+  kAsksToken,  // of somebody who has none: sealed_answer() is all there is for him
+};
 
 // Either side's part of the handshake that channel.h draws, without I/O. All keys come from one hash, under the token,
 // of both hellos and so of both nonces: a proof of the last connection proves nothing in this one.
@@ -91,5 +97,10 @@ class Handshake {
   std::string peer_version_;
   int peer_protocol_ = 0;
 };
+
+// The whole answer to a client hello of kSealedToken.
+std::string sealed_answer(std::string_view credential);
+// The credential in it, of which more than `bytes` may be to come (nothing); empty: there is none. From anybody. Pure.
+Result<std::optional<std::string>> read_sealed_answer(std::string_view bytes);
 
 }  // namespace muster::rendezvous

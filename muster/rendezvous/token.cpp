@@ -2,6 +2,8 @@
 
 #include <sodium.h>
 
+#include <algorithm>
+
 #include "muster/base/strings.h"
 #include "muster/rendezvous/crypto.h"
 
@@ -35,6 +37,12 @@ Result<Token> Token::parse(std::string_view text) {
   if (!hex || size != kSize || end != text.data() + text.size())
     return Error{
         ErrorKind::kUsage, fmt::format("not a token: it has {} hexadecimal digits and nothing else", 2 * kSize), {}};
+  return token;
+}
+
+Token Token::of_bytes(const unsigned char* bytes) {
+  Token token;
+  std::copy_n(bytes, kSize, token.bytes_.begin());
   return token;
 }
 

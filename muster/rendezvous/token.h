@@ -22,6 +22,7 @@ class Token {
   static Token random();
   // 64 hexadecimal digits, as hex() writes them; surrounding white space is ignored.
   static Result<Token> parse(std::string_view text);
+  static Token of_bytes(const unsigned char* bytes);  // kSize of them
   // For one job from a secret that many jobs share (the user's key file, MUSTER_TOKEN of any length):
   // HKDF-like keyed hash of `job`, which names scheduler, job, step and rendezvous id.
   static Token derive(std::string_view secret, std::string_view job);

@@ -8,6 +8,7 @@ namespace {
 using process::Environment;
 using testing::ElementsAre;
 using testing::Pair;
+using testing::UnorderedElementsAre;
 
 TEST(NodeEnvironment, WhatBelongsToAMachineOrASessionIsNotSent) {
   EXPECT_THAT(environment_to_send({{"PATH", "/bin"},
@@ -25,6 +26,32 @@ TEST(NodeEnvironment, ANodeAddsWhatIsItsOwn) {
   const Environment own = {{"PATH", "/there"}, {"HOME", "/there/me"}, {"TMPDIR", "/there/tmp"}, {"SHELL", "/bin/sh"}};
   EXPECT_THAT(environment_of_node({{"PATH", "/bin"}, {"TMPDIR", "/given"}, {"MUSTER_TOKEN", "secret"}}, own),
               ElementsAre(Pair("PATH", "/bin"), Pair("TMPDIR", "/given"), Pair("HOME", "/there/me")));
+}
+
+TEST(NodeEnvironment, WhatASchedulerHasSetForANodeIsThatNodes) {
+  const Environment sent = {{"PATH", "/bin"},
+                            {"SLURM_NODEID", "0"},
+                            {"SLURM_CPUS_PER_TASK", "4"},
+                            {"SLURMD_NODENAME", "n1"},
+                            {"CUDA_VISIBLE_DEVICES", "0,1,2"},
+                            {"HIP_VISIBLE_DEVICES", "0"}};
+  const Environment own = {{"PATH", "/there"},        {"SLURM_JOB_ID", "7"},         {"SLURM_NODEID", "1"},
+                           {"SLURMD_NODENAME", "n2"}, {"CUDA_VISIBLE_DEVICES", "3"}, {"HOSTNAME", "n1"},
+                           {"TMPDIR", "/tmp/of-task"}};
+  EXPECT_THAT(
+      environment_of_task(sent, own, "n2"),
+      UnorderedElementsAre(Pair("PATH", "/bin"), Pair("SLURM_CPUS_PER_TASK", "4"), Pair("SLURM_JOB_ID", "7"),
+                           Pair("SLURM_NODEID", "1"), Pair("SLURMD_NODENAME", "n2"), Pair("CUDA_VISIBLE_DEVICES", "3"),
+                           Pair("HOSTNAME", "n2"), Pair("TMPDIR", "/tmp/of-task")));
+}
+
+TEST(NodeEnvironment, ANodeOfSlurmWithoutGpusIsNotToldOfAnothers) {
+  EXPECT_THAT(environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}}, {{"SLURM_JOB_ID", "7"}}, "n2"),
+              UnorderedElementsAre(Pair("SLURM_JOB_ID", "7"), Pair("HOSTNAME", "n2")));
+  // A task of PBS has nothing of the script's environment, so what was exported there is all there is.
+  EXPECT_THAT(
+      environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}, {"PBS_NODENUM", "0"}}, {{"PBS_NODENUM", "1"}}, "n2"),
+      UnorderedElementsAre(Pair("CUDA_VISIBLE_DEVICES", "0"), Pair("PBS_NODENUM", "1"), Pair("HOSTNAME", "n2")));
 }
 
 TEST(NodeEnvironment, NoTokenForWorkers) {

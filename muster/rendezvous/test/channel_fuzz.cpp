@@ -44,6 +44,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Channel::Options options;
   options.token = kToken;
   options.max_message = 64 << 10;
+  options.sealed_token = std::make_shared<std::string>("sealed");
   bool opened = false;
   size_t received = 0;
   Channel::Handlers handlers;

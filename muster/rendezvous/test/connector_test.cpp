@@ -139,14 +139,14 @@ TEST(Connector, AnotherVersionIsFinal) {
     accepted = *net::accept_tcp(listener->fd.get(), nullptr);
     std::string refusal(kServerHelloSize, '\0');
     refusal.replace(0, 8, "\xD7muster!");
-    refusal[8] = 2;
+    refusal[8] = 9;
     refusal.replace(12, 5, "9.8.7");
     EXPECT_EQ(::send(accepted.get(), refusal.data(), refusal.size(), 0), static_cast<ssize_t>(refusal.size()));
   });
   connecting.start({loopback(listener->port), loopback(free_port())}, seconds(60), seconds(600));
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
-  EXPECT_THAT(connecting.result->error().message, HasSubstr("speaks muster 9.8.7 (protocol 2), this is muster"));
+  EXPECT_THAT(connecting.result->error().message, HasSubstr("speaks muster 9.8.7 (protocol 9), this is muster"));
   loop.unwatch(listener->fd.get());
 }
 

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/environment.h"
+#include "muster/base/result.h"
+#include "muster/launcher/fan_out.h"
+
+namespace muster::cli {
+
+// `muster agent --fetch …`, as cluster::fetch_command() writes it: the words that a scheduler starts an agent with.
+struct FetchWords {
+  cluster::Fetch fetch;
+  std::string name;  // of the host; empty: own_name()
+  bool operator==(const FetchWords&) const = default;
+};
+// Nothing: there are no words, and the description comes on stdin. Pure.
+Result<std::optional<FetchWords>> parse_fetch(const std::vector<std::string>& words);
+
+// What the launcher's list is likely to call this node: the scheduler's name for it, else the machine's own.
+std::string own_name(const GetEnv& getenv);
+
+// Asks the launcher for the description, encoded; first for the token that this takes. Blocks until the deadline.
+Result<std::string> fetch_description(const FetchWords& words, Deadline deadline);
+
+// The other side, before any agent is started: token and nonce of a job whose agents will ask, and by which secret they
+// get the token. By munge where it works on this machine; else from the user's key, which is made if there is none.
+Result<void> choose_secret(launcher::FanOut& spec);
+
+}  // namespace muster::cli

@@ -1,0 +1,140 @@
+#include "muster/rendezvous/fetch.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <optional>
+#include <thread>
+
+#include "muster/base/fd.h"
+#include "muster/base/strings.h"
+#include "muster/net/event_loop.h"
+#include "muster/rendezvous/channel.h"
+#include "muster/rendezvous/handshake.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr Duration kEach = std::chrono::seconds(3);
+// Between two passes over the addresses. Short at first: mostly whoever is asked is there already, or will be soon.
+constexpr Duration kFirstPause = std::chrono::milliseconds(20);
+constexpr Duration kLongestPause = std::chrono::milliseconds(250);
+constexpr size_t kLongestDescription = 17 << 20;
+
+Error late() { return {ErrorKind::kTimeout, "no answer", {}}; }
+
+Result<void> wait_for(const Fd& socket, short events, Deadline deadline) {
+  pollfd entry{socket.get(), events, 0};
+  int ready;
+  do {
+    ready = ::poll(&entry, 1, deadline.poll_timeout());
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) return late();
+  return {};
+}
+
+Result<Fd> connect(const net::Address& address, Deadline deadline) {
+  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return system_error(errno, "socket");
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
+    if (errno != EINPROGRESS) return system_error(errno, "connect");
+    MUSTER_TRY_VOID(wait_for(socket, POLLOUT, deadline));
+  }
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return system_error(error, "connect");
+  return socket;
+}
+
+// The credential that one address has for us.
+Result<std::string> ask(const net::Address& address, Deadline deadline) {
+  MUSTER_TRY(Fd socket, connect(address, deadline));
+  Handshake handshake(Token(), Purpose::kSealedToken);
+  const std::string hello = handshake.call();
+  if (::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size()))
+    return system_error(errno, "send");
+  std::string answer;
+  for (;;) {
+    MUSTER_TRY_VOID(wait_for(socket, POLLIN, deadline));
+    std::array<char, 4096> bytes;
+    const ssize_t size = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (size < 0) return system_error(errno, "receive");
+    if (size == 0) return Error{ErrorKind::kPeer, "connection closed before the answer was whole", {}};
+    answer.append(bytes.data(), static_cast<size_t>(size));
+    MUSTER_TRY(std::optional<std::string> credential, read_sealed_answer(answer));
+    if (!credential) continue;
+    if (credential->empty()) return Error{ErrorKind::kPeer, "hands out no token by munge", {}};
+    return *std::move(credential);
+  }
+}
+
+Result<Token> ask_and_open(const net::Address& address, const Unseal& unseal, Deadline deadline) {
+  const Deadline patience = Deadline::at(std::min(deadline.time(), Clock::now() + kEach));
+  MUSTER_TRY(std::string credential, ask(address, patience));
+  return unseal(credential);
+}
+
+std::string seconds_text(Duration duration) {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
+}
+
+}  // namespace
+
+Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline) {
+  const TimePoint began = Clock::now();
+  std::vector<std::string> failures(addresses.size(), "not tried");
+  Duration pause = kFirstPause;
+  while (!addresses.empty()) {
+    for (size_t i = 0; i < addresses.size() && !deadline.passed(); ++i) {
+      auto token = ask_and_open(addresses[i], unseal, deadline);
+      if (token) return token;
+      failures[i] = token.error().text();
+    }
+    if (Clock::now() + pause >= deadline.time()) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, kLongestPause);
+  }
+  std::vector<std::string> tried;
+  for (size_t i = 0; i < addresses.size(); ++i) tried.push_back(addresses[i].text() + ": " + failures[i]);
+  return Error{
+      ErrorKind::kTimeout,
+      fmt::format("nobody gave us the job's token in {}: {}", seconds_text(Clock::now() - began), join(tried, "; ")),
+      {}};
+}
+
+Result<std::string> fetch_description(const std::vector<net::Address>& addresses, const Token& token,
+                                      std::string_view name, Deadline deadline) {
+  net::EventLoop loop;
+  Channel::Options options;
+  options.token = token;
+  options.purpose = Purpose::kDescription;
+  options.max_message = kLongestDescription;
+  std::optional<Result<std::string>> answer;
+  auto finish = [&](Result<std::string> result) {
+    if (!answer) answer = std::move(result);
+    loop.stop();
+  };
+  std::unique_ptr<Channel> open;
+  auto connector =
+      Connector::start(loop, addresses, options, kEach, deadline, [&](Result<std::unique_ptr<Channel>> channel) {
+        if (!channel) return finish(channel.error());
+        open = *std::move(channel);
+        open->resume_on(loop, {.opened = {},
+                               .received = [&](std::string_view message) { finish(std::string(message)); },
+                               .closed = [&](const Error& why) { finish(why); },
+                               .drained = {}});
+        open->send(name);
+      });
+  loop.run_until(deadline);
+  if (!answer) return late();
+  if (answer->ok() && (**answer).empty())
+    return Error{ErrorKind::kPeer, fmt::format("the launcher has no host '{}' in its list", name), {}};
+  return *std::move(answer);
+}
+
+}  // namespace muster::rendezvous

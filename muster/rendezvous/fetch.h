@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/net/address.h"
+#include "muster/rendezvous/token.h"
+
+namespace muster::rendezvous {
+
+// What an agent, or a node that joins, asks the coordinator for before it has anything else. Both block, try the
+// addresses in order and then again from the first, and give up at the deadline with what went wrong at each.
+
+// The token, in the envelope that the coordinator has for whoever asks (CoordinatorOptions::sealed_token): whoever
+// answers is believed only if `unseal` opens it. Munge::unseal() may take its own time.
+using Unseal = std::function<Result<Token>(const std::string& credential)>;
+Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline);
+
+// What CoordinatorClient::describe() says of `name`. An answer that there is no such host is an error at once, and so is
+// a wrong token from every address.
+Result<std::string> fetch_description(const std::vector<net::Address>& addresses, const Token& token,
+                                      std::string_view name, Deadline deadline);
+
+}  // namespace muster::rendezvous

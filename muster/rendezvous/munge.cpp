@@ -1,0 +1,155 @@
+#include "muster/rendezvous/munge.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "muster/rendezvous/crypto.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// As libmunge's ABI has them.
+using Context = struct ContextTag*;
+constexpr int kOptionTtl = 4, kOptionSocket = 8, kOptionUidRestriction = 9;
+constexpr int kLongestTtl = -1;
+constexpr int kSuccess = 0, kExpired = 15, kRewound = 16, kReplayed = 17;
+
+// What is in the envelope: the token, and which job it is for.
+constexpr size_t kNameSize = 32;
+using Payload = std::array<unsigned char, Token::kSize + kNameSize>;
+
+void add_name(Payload& payload, std::string_view job) {
+  crypto_generichash(&payload[Token::kSize], kNameSize, reinterpret_cast<const unsigned char*>(job.data()), job.size(),
+                     nullptr, 0);
+}
+
+Error munge_error(std::string_view what) {
+  return {ErrorKind::kPeer, fmt::format("munge: {}", what), "is munged running on this machine?"};
+}
+
+// What munged returned, wiped when it is no longer needed.
+struct Opened {
+  void* bytes = nullptr;
+  int size = 0;
+  Opened() = default;
+  ~Opened() {
+    if (bytes != nullptr) sodium_memzero(bytes, static_cast<size_t>(size));
+    std::free(bytes);
+  }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+};
+
+}  // namespace
+
+struct Munge::Library {
+  void* handle = nullptr;
+  Context (*create)() = nullptr;
+  void (*destroy)(Context) = nullptr;
+  int (*set)(Context, int, ...) = nullptr;
+  const char* (*context_error)(Context) = nullptr;
+  const char* (*error)(int) = nullptr;
+  int (*encode)(char**, Context, const void*, int) = nullptr;
+  int (*decode)(const char*, Context, void**, int*, uid_t*, gid_t*) = nullptr;
+
+  Library() : handle(dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL)) {
+    if (handle == nullptr) return;
+    find(create, "munge_ctx_create");
+    find(destroy, "munge_ctx_destroy");
+    find(set, "munge_ctx_set");
+    find(context_error, "munge_ctx_strerror");
+    find(error, "munge_strerror");
+    find(encode, "munge_encode");
+    find(decode, "munge_decode");
+  }
+  ~Library() {
+    if (handle != nullptr) dlclose(handle);
+  }
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  bool whole() const {
+    return create != nullptr && destroy != nullptr && set != nullptr && context_error != nullptr && error != nullptr &&
+           encode != nullptr && decode != nullptr;
+  }
+
+  // None: out of memory, or a path that cannot be a socket's.
+  std::shared_ptr<struct ContextTag> context(const std::string& socket) const {
+    std::shared_ptr<struct ContextTag> context(create(), [this](Context each) {
+      if (each != nullptr) destroy(each);
+    });
+    if (!context) return nullptr;
+    if (!socket.empty() && set(context.get(), kOptionSocket, socket.c_str()) != kSuccess) return nullptr;
+    return context;
+  }
+  Error why(Context context, int code) const {
+    const char* text = context_error(context);
+    if (text == nullptr) text = error(code);
+    return munge_error(text == nullptr ? fmt::format("error {}", code) : text);
+  }
+
+ private:
+  template <typename Function>
+  void find(Function*& function, const char* name) const {
+    function = reinterpret_cast<Function*>(dlsym(handle, name));
+  }
+};
+
+Result<Munge> Munge::open(const std::string& socket) {
+  auto library = std::make_shared<const Library>();
+  if (!library->whole()) return Error{ErrorKind::kNotFound, "there is no libmunge.so.2 on this machine", {}};
+  Munge munge;
+  munge.library_ = std::move(library);
+  munge.socket_ = socket;
+  return munge;
+}
+
+Result<std::string> Munge::seal(const Token& token, std::string_view job) const {
+  init_crypto();
+  auto context = library_->context(socket_);
+  if (!context || library_->set(context.get(), kOptionTtl, kLongestTtl) != kSuccess ||
+      library_->set(context.get(), kOptionUidRestriction, ::geteuid()) != kSuccess)
+    return munge_error("no context");
+  Payload payload;
+  std::memcpy(payload.data(), token.data(), Token::kSize);
+  add_name(payload, job);
+  char* text = nullptr;
+  const int code = library_->encode(&text, context.get(), payload.data(), static_cast<int>(payload.size()));
+  sodium_memzero(payload.data(), payload.size());
+  if (code != kSuccess || text == nullptr) return library_->why(context.get(), code);
+  std::string credential = text;
+  std::free(text);
+  if (credential.size() > kLongestCredential)
+    return munge_error(fmt::format("a credential of {} bytes", credential.size()));
+  return credential;
+}
+
+Result<Token> Munge::unseal(const std::string& credential, std::string_view job) const {
+  init_crypto();
+  auto context = library_->context(socket_);
+  if (!context) return munge_error("no context");
+  Opened opened;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  const int code = library_->decode(credential.c_str(), context.get(), &opened.bytes, &opened.size, &uid, &gid);
+  if (code != kSuccess && code != kExpired && code != kRewound && code != kReplayed)
+    return library_->why(context.get(), code);
+  if (uid != ::geteuid())
+    return Error{ErrorKind::kPeer, fmt::format("the token comes from another user (uid {})", uid), {}};
+  Payload expected{};
+  if (opened.bytes == nullptr || opened.size != static_cast<int>(expected.size()))
+    return Error{ErrorKind::kPeer, "what munge has carried here is no token", {}};
+  add_name(expected, job);
+  const auto* bytes = static_cast<const unsigned char*>(opened.bytes);
+  if (std::memcmp(bytes + Token::kSize, &expected[Token::kSize], kNameSize) != 0)
+    return Error{ErrorKind::kPeer, "the token is another job's", {}};
+  return Token::of_bytes(bytes);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "muster/base/result.h"
+#include "muster/rendezvous/token.h"
+
+namespace muster::rendezvous {
+
+// No envelope of munge's around a token is longer.
+inline constexpr size_t kLongestCredential = 4096;
+
+// The token of a job in an envelope that munged closes and opens, on any machine with the same munge key, for our own
+// uid alone. libmunge is opened at run time. Each call talks to the machine's munged and blocks for what libmunge
+// allows it: at once where there is none, 2 s where it does not let us in, 10 s where it does not answer.
+class Munge {
+ public:
+  // `socket`: of munged; empty: the one that libmunge was built for.
+  static Result<Munge> open(const std::string& socket = {});
+
+  // `job` names the job, and whoever opens the envelope must name the same: one of another job of ours is not taken for
+  // this one's.
+  Result<std::string> seal(const Token& token, std::string_view job) const;
+
+  // Takes an envelope that was opened here before, or that is too old (munge: replayed, expired, rewound). Those rules
+  // keep a credential from being used twice as a proof of who asks; here nobody is let in for having one. It carries a
+  // secret to whoever can open it, which is this user, and is of use only with the launcher of that one job, who then
+  // proves that he has the same secret. So it is made once a job, and no stranger can make anybody ask munged for it.
+  Result<Token> unseal(const std::string& credential, std::string_view job) const;
+
+ private:
+  struct Library;
+  Munge() = default;
+  std::shared_ptr<const Library> library_;
+  std::string socket_;
+};
+
+}  // namespace muster::rendezvous
