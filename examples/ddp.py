@@ -15,7 +15,7 @@ import time
 import torch
 import torch.distributed as dist
 
-# Not used here, but PyTorch 2 loads it sooner or later. Its functions have as a default the group they find then, and
+# Not used here, but PyTorch 2.13 loads it with its optimizers. Its functions have as a default the group they find then, and
 # would keep it for ever: load it while there is none.
 import torch.distributed.nn
 from torch import nn
