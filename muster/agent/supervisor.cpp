@@ -222,7 +222,16 @@ Result<uint16_t> Supervisor::open_store(const StoreAccess& access) {
     options.ports = job_.membership->ports;
     options.listens = !job_.membership->store_on_coordinator_port;
   }
-  MUSTER_TRY(store_, RoundStore::open(loop_, console_.log(), options));
+  auto opened = RoundStore::open(loop_, console_.log(), options);
+  // Everybody is told the port by the launcher, so any will do.
+  const bool any_will_do = options.port != 0 && job_.membership && job_.membership->output_to_launcher;
+  if (!opened && any_will_do && opened.error().kind == ErrorKind::kUsage) {
+    console_.log().warn("--master-port: {}; taking a free one", opened.error().message);
+    options.port = 0;
+    opened = RoundStore::open(loop_, console_.log(), options);
+  }
+  if (!opened) return std::move(opened).error();
+  store_.emplace(*std::move(opened));
   if (!options.listens && companion_)
     companion_->serve_store([this](Fd socket, const net::Address& peer, std::string_view first_bytes) {
       if (store_) store_->adopt(std::move(socket), peer, first_bytes);

@@ -189,6 +189,11 @@ class Parser {
 
   Result<void> store(const Option& option, const std::optional<std::string>& value, Source source) {
     Setting& setting = parsed_.setting(option.id);
+    if (option.id == Opt::kNodeRank && value == "" && in_allocation()) {
+      setting = {Source::kDefault, {option.default_value}};
+      parsed_.forgiven.push_back(option.id);
+      return {};
+    }
     MUSTER_TRY(std::vector<std::string> values, convert(option, value, source));
     if (option.kind == OptionKind::kRepeat && setting.source == source)
       values.insert(values.begin(), setting.values.begin(), setting.values.end());
@@ -196,6 +201,10 @@ class Parser {
     setting.source = source;
     if (option.immediate) parsed_.immediate = option.id;
     return {};
+  }
+
+  bool in_allocation() const {
+    return !getenv_("SLURM_JOB_ID").value_or("").empty() || !getenv_("PBS_JOBID").value_or("").empty();
   }
 
   Result<std::vector<std::string>> convert(const Option& option, const std::optional<std::string>& value,

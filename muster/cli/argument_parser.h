@@ -36,6 +36,8 @@ class Parsed {
 
   // An option that prints and ends (--help …) was met: nothing behind it was looked at.
   std::optional<Opt> immediate;
+  // Given without a value where an allocation knows it: `--node_rank=$PBS_NODEID` with no such variable. As if not given.
+  std::vector<Opt> forgiven;
   std::vector<std::string> words;  // program and its arguments; other verbs' words
 
  private:

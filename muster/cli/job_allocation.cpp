@@ -39,10 +39,7 @@ Result<void> Planner::plan_here() {
   if (!asked) return about(Opt::kNnodes, asked.error());
   const std::string& mode = text(Opt::kMode);
   if (mode == "local") return plan_local(*asked);
-  const bool several = asked->max > 1;
-  // A job of this node alone was asked for; torchrun's default is one, whatever there is around it.
-  const bool alone = (standalone() && asked->min == 1) || (!ours_ && !several);
-  if (alone && mode == "auto") return plan_own_node();
+  if (!surroundings_count(verb_, parsed_)) return plan_own_node();
   MUSTER_TRY(here_, cluster::detect(facts_.getenv, facts_.read_file));
   forgive_standalone(*asked);
   if (mode == "fanout") return plan_forced_fan_out(*asked);

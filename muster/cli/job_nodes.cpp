@@ -20,6 +20,9 @@ Result<void> Planner::plan_nodes() {
   MUSTER_TRY_VOID(read_conf());
   MUSTER_TRY_VOID(plan_ports());
   if (assignment_) return plan_member();
+  for (Opt id : parsed_.forgiven)
+    note(LogLevel::kWarning,
+         fmt::format("{} is empty, and ignored: the allocation says which node this is", dashed(option(id))));
   const Opt ways[] = {Opt::kHosts, Opt::kHostfile, Opt::kLocalNodes};
   std::vector<std::string> given;
   for (Opt way : ways)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "muster/base/strings.h"
+#include "muster/cli/values.h"
 
 namespace muster::cli {
 namespace {
@@ -78,6 +79,17 @@ std::string node_list(const std::vector<cluster::Host>& nodes) {
   std::string text = join(names, ", ");
   if (nodes.size() > kMost) text += fmt::format(" and {} more", nodes.size() - kMost);
   return text;
+}
+
+bool surroundings_count(Verb verb, const Parsed& parsed) {
+  for (Opt named : {Opt::kHosts, Opt::kHostfile, Opt::kLocalNodes})
+    if (parsed.given(named)) return false;
+  const std::string& mode = parsed.text(Opt::kMode);
+  if (mode == "local") return false;
+  auto asked = parse_nodes(parsed.text(Opt::kNnodes));
+  const bool alone = (parsed.flag(Opt::kStandalone) && (!asked || asked->min == 1)) ||
+                     (verb != Verb::kRun && (!asked || asked->max == 1));
+  return !alone || mode == "fanout" || mode == "symmetric";
 }
 
 bool is_own_node(const Surroundings& here, const std::string& node, const std::string& host) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 
+#include "muster/cli/argument_parser.h"
 #include "muster/cluster/adapter.h"
 
 namespace muster::cli {
@@ -27,6 +28,10 @@ struct ModeChoice {
 
 // `host`: this machine's name. Pure.
 ModeChoice choose_mode(const std::optional<cluster::Surroundings>& here, const std::string& host);
+
+// Whether where we are decides at all: not for a job that was asked to be this node's alone, nor with --hosts and its like;
+// torchrun's default is this node, whatever there is around it.
+bool surroundings_count(Verb verb, const Parsed& parsed);
 
 // "n1, n2, n3", cut where there are many.
 std::string node_list(const std::vector<cluster::Host>& nodes);

@@ -27,7 +27,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "--rdzv-endpoint."},
   {Opt::kNprocPerNode, "nproc-per-node", 0, K::kText, "N|gpu|cpu|xpu|auto", "1", "one a GPU given to this process, else 1",
    "", kPet, false, false, kTorch, G::kWorkers,
-   "Workers on each node: a number, gpu or xpu (one a device, an error if there is none), cpu (one a CPU in the affinity "
+   "Workers on each node: a number (v100:4, as Slurm may write it, too), gpu or xpu (one a device, an error if there is none), cpu (one a CPU in the affinity "
    "mask), or auto (devices if there are any, else CPUs)."},
   {Opt::kRdzvBackend, "rdzv-backend", 0, K::kText, "static|c10d", "static", nullptr, "", kPet, false, false, kTorch,
    G::kRendezvous, "How nodes find each other when each runs its own muster. static: each is told its --node-rank, and as many "
@@ -89,7 +89,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "--hosts muster finds it by itself."},
   {Opt::kMasterPort, "master-port", 0, K::kInteger, "PORT", nullptr,
    "a free one each round; 29500 where nodes that run their own muster meet", "", kPet, false, false, kTorch,
-   G::kRendezvous, "Port of the store on node 0, given to workers as MASTER_PORT. A fixed port that is taken is an error."},
+   G::kRendezvous, "Port of the store on node 0, given to workers as MASTER_PORT. A fixed port that is taken is an error, unless muster starts all nodes itself: then a free one is used."},
   {Opt::kLocalAddr, "local-addr", 0, K::kText, "HOST", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
    "Address of this node, where the one found by itself is wrong. Ignored in jobs on several nodes, which have --interface."},
   {Opt::kLogsSpecs, "logs-specs", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, false, kTorch, G::kOutput,

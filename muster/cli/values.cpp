@@ -144,13 +144,31 @@ Result<NodeRange> parse_nodes(std::string_view text) {
   return NodeRange{static_cast<int>(*min), static_cast<int>(*max)};
 }
 
+namespace {
+
+// "v100:4", "gpu:v100:4": how Slurm writes a number of GPUs (SLURM_GPUS_PER_NODE).
+std::string_view without_gpu_type(std::string_view text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return text;
+  const auto types = split(text.substr(0, colon), ':');
+  const bool plain = types.size() == 1 || (types.size() == 2 && types[0] == "gpu");
+  const bool named = std::all_of(types.begin(), types.end(), [](std::string_view type) {
+    return !type.empty() &&
+           type.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+               std::string_view::npos;
+  });
+  return plain && named ? text.substr(colon + 1) : text;
+}
+
+}  // namespace
+
 Result<WorkerCount> parse_worker_count(std::string_view text) {
   constexpr int64_t kMost = 1'000'000;
   if (text == "cpu") return WorkerCount(Countable::kCpu);
   if (text == "gpu") return WorkerCount(Countable::kGpu);
   if (text == "xpu") return WorkerCount(Countable::kXpu);
   if (text == "auto") return WorkerCount(Countable::kAuto);
-  auto count = small_int(text);
+  auto count = small_int(without_gpu_type(text));
   if (!count || *count > kMost)
     return Error{ErrorKind::kUsage, fmt::format("'{}' is no number of workers", text),
                  "write a number, gpu, cpu, xpu or auto"};

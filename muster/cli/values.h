@@ -34,7 +34,7 @@ struct NodeRange {
 // "N" or "MIN:MAX", 0 < MIN <= MAX.
 Result<NodeRange> parse_nodes(std::string_view text);
 
-// --nproc-per-node: a number, or what to count.
+// --nproc-per-node: a number, also as Slurm writes that of GPUs ("v100:4"), or what to count.
 enum class Countable { kCpu, kGpu, kXpu, kAuto };
 using WorkerCount = std::variant<int, Countable>;
 Result<WorkerCount> parse_worker_count(std::string_view text);

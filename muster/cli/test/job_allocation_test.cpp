@@ -146,6 +146,21 @@ TEST(Allocation, Standalone) {
   EXPECT_THAT(notes(bare, words, Verb::kTorchrun), HasSubstr("--standalone is ignored: --nnodes asks for 2\n"));
 }
 
+// --node_rank=$PBS_NODEID: there is no such variable.
+TEST(Allocation, AnEmptyNodeRank) {
+  const Words words = {"--nnodes=2", "--node_rank=", "--master_addr=n1", "train.py"};
+  EXPECT_THAT(names(fan_out(inside("batch-2-nodes"), words, Verb::kTorchrun).hosts), ElementsAre("n1", "n2"));
+  EXPECT_THAT(notes(inside("batch-2-nodes"), words, Verb::kTorchrun),
+              HasSubstr("--node-rank is empty, and ignored: the allocation says which node this is\n"));
+  EXPECT_EQ(symmetric(inside("step-2-nodes-task-1"), words, Verb::kTorchrun).job.membership->rank, 1);
+  Machine bare;
+  EXPECT_THAT(bare.error(words, Verb::kTorchrun), HasSubstr("invalid int value: ''"));
+  EXPECT_THAT(bare.error(words), HasSubstr("--node-rank"));
+  Machine preset = inside("step-2-nodes-task-1");
+  preset.variables["PET_NODE_RANK"] = "";
+  EXPECT_EQ(symmetric(preset, {"train.py"}).job.membership->rank, 1);
+}
+
 TEST(Allocation, WhatIsMissing) {
   Machine machine = inside("batch-2-nodes");
   machine.programs.erase("srun");

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "muster/base/clock.h"
+#include "muster/base/fd.h"
+#include "muster/base/result.h"
+#include "muster/cluster/adapter.h"
+
+namespace muster::cli {
+
+// `srun --ntasks-per-node=4 muster run …`: four tasks where one will do. The first is the node's agent, the others wait for
+// it and end as it does, without a word. They meet at a socket of this machine that only this user's processes of this
+// step know; whoever else is there is not believed.
+std::string mates_name(const cluster::Surroundings& here);
+
+// Of the first task.
+class NodeMates {
+ public:
+  static Result<NodeMates> open(const std::string& name, int others);
+  // Whether one has come; for tests.
+  bool wait_for_one(Deadline deadline) const;
+  // Gives all of them the exit code; those that have not come by the deadline are not waited for.
+  void tell(int code, Deadline deadline);
+
+ private:
+  NodeMates(Fd listener, int others) : listener_(std::move(listener)), others_(others) {}
+  Fd listener_;
+  int others_;
+};
+
+// Of any other: the first one's exit code. Blocks until that has ended; the deadline is for it to appear. Takes no notice
+// of signals meanwhile, which the first one gets too.
+Result<int> wait_for_first_task(const std::string& name, Deadline deadline);
+
+}  // namespace muster::cli

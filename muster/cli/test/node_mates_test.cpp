@@ -1,0 +1,84 @@
+#include "muster/cli/node_mates.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "muster/base/random.h"
+
+namespace muster::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string fresh_name() { return "muster-test-" + random_uuid(); }
+
+// The exit code of a process that waits for the first task.
+pid_t start_mate(const std::string& name, Duration patience = 30s) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  auto code = wait_for_first_task(name, Deadline::in(patience));
+  ::_exit(code ? *code : 200);
+}
+
+int exit_code_of(pid_t pid) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(NodeMates, EndAsTheFirstDoes) {
+  const std::string name = fresh_name();
+  std::vector<pid_t> mates = {start_mate(name)};  // before there is a first one
+  auto first = NodeMates::open(name, 3);
+  ASSERT_TRUE(first) << first.error().text();
+  mates.push_back(start_mate(name));
+  mates.push_back(start_mate(name));
+  first->tell(17, Deadline::in(30s));
+  for (pid_t mate : mates) EXPECT_EQ(exit_code_of(mate), 17);
+}
+
+TEST(NodeMates, OneThatNeverComesIsNotWaitedForInVain) {
+  auto first = NodeMates::open(fresh_name(), 1);
+  ASSERT_TRUE(first);
+  first->tell(0, Deadline::in(10ms));
+}
+
+TEST(NodeMates, WithoutAFirstOne) { EXPECT_EQ(exit_code_of(start_mate(fresh_name(), 10ms)), 200); }
+
+TEST(NodeMates, AFirstOneThatDiesIsNoticed) {
+  const std::string name = fresh_name();
+  auto first = NodeMates::open(name, 1);
+  ASSERT_TRUE(first);
+  const pid_t mate = ::fork();
+  if (mate == 0) {
+    *first = *NodeMates::open(fresh_name(), 1);  // the parent's alone now
+    auto code = wait_for_first_task(name, Deadline::in(30s));
+    ::_exit(!code && code.error().message.ends_with("without a word") ? 42 : 1);
+  }
+  ASSERT_TRUE(first->wait_for_one(Deadline::in(30s)));
+  *first = *NodeMates::open(fresh_name(), 1);
+  EXPECT_EQ(exit_code_of(mate), 42);
+}
+
+TEST(NodeMates, TwoFirstOnesCannotBe) {
+  const std::string name = fresh_name();
+  auto first = NodeMates::open(name, 1), second = NodeMates::open(name, 1);
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(second);
+}
+
+TEST(NodeMates, StepsHaveNamesOfTheirOwn) {
+  cluster::Surroundings here;
+  here.job_id = "12";
+  here.step_id = "0";
+  here.node_name = "n1";
+  const std::string name = mates_name(here);
+  here.step_id = "1";
+  EXPECT_NE(mates_name(here), name);
+  here.job_id = here.step_id = here.node_name = std::string(1000, 'x');
+  EXPECT_LT(mates_name(here).size(), 100u);
+}
+
+}  // namespace
+}  // namespace muster::cli
