@@ -130,7 +130,9 @@ class Cluster:
         found = {}
         for pid, state in processes_of(its.pid).items():
             if pid not in own and state != "Z":
-                found[pid] = command_line(pid)
+                words = command_line(pid)
+                if not words.endswith(": slurmscriptd"):  # slurmctld's other half
+                    found[pid] = words
         return found
 
     def workers(self, name):

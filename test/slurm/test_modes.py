@@ -1,0 +1,234 @@
+"""How a job starts by where it is: each row of the table of modes, on a real Slurm; and what old scripts get wrong."""
+
+import json
+import re
+import shutil
+
+import pytest
+
+# What a worker knows of its place.
+SHOW = "echo $RANK/$WORLD_SIZE $LOCAL_RANK $GROUP_RANK $(hostname) $TORCHELASTIC_RUN_ID"
+QUIET = ["--label", "none"]
+
+
+@pytest.fixture
+def show(tmp_path):
+    path = tmp_path / "show.sh"
+    path.write_text(f"#!/bin/sh\n{SHOW}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def where(slurm, *prefix):
+    ended = slurm.run(*prefix, slurm.muster, "where", "--json")
+    assert ended.code == 0, ended
+    return json.loads(ended.out)
+
+
+# --- row 3: a step on several nodes ------------------------------------------------------------------------------------
+
+
+def test_a_step_finds_itself(slurm, show):
+    two = slurm(2)
+    ended = two.run("srun", "-N2", two.muster, "run", *QUIET, "--nproc-per-node=2", show)
+    assert ended.code == 0, ended
+    assert ended.lines == ["0/4 0 0 n1 1.0", "1/4 1 0 n1 1.0", "2/4 0 1 n2 1.0", "3/4 1 1 n2 1.0"]
+    assert ended.err == ""
+
+
+def test_a_step_of_a_larger_allocation_uses_its_own_nodes(slurm, show):
+    three = slurm(3)
+    ended = three.batch(f"srun -N2 -n2 -w n2,n3 {three.muster} run --label none {show}", "-N3")
+    assert ended.code == 0, ended
+    assert ended.lines == ["0/2 0 0 n2 1.0", "1/2 0 1 n3 1.0"]
+
+
+def test_steps_of_one_job_do_not_collide(slurm, show):
+    """Two steps on the same two nodes, each of which waits until the other has begun."""
+    two = slurm(2)
+    script = f"""
+        meet() {{ srun --overlap -N2 -n2 {two.muster} run --label none {two.cluster.shared}/meet.sh $1 $2; }}
+        meet a b & first=$!
+        meet b a & second=$!
+        wait $first && wait $second
+    """
+    two.file("meet.sh", f"#!/bin/sh\ncd {two.cluster.shared}\ntouch $1.$RANK\n"
+                        "for i in $(seq 600); do [ -e $2.0 ] && [ -e $2.1 ] && break; sleep 0.05; done\n"
+                        "[ -e $2.0 ] && [ -e $2.1 ] && " + SHOW + "\n")
+    ended = two.batch(script, "-N2")
+    assert ended.code == 0, ended
+    assert ended.lines == ["0/2 0 0 n1 1.0", "0/2 0 0 n1 1.1", "1/2 0 1 n2 1.0", "1/2 0 1 n2 1.1"]
+
+
+def test_the_exit_code_of_a_step(slurm):
+    two = slurm(2)
+    fails = two.file("fails.sh", "#!/bin/sh\n[ $RANK = 1 ] && exit 7\nsleep 600\n")
+    ended = two.run("srun", "-N2", two.muster, "run", fails)
+    assert ended.code == 7, ended
+    assert re.search(r"rank 1 .*exit code 7|rank 1.*7", ended.err), ended
+
+
+# --- old scripts in a step ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID --master_addr=n1 --master_port=12234",
+        "--nnodes=$SLURM_NNODES --rdzv_backend=c10d --rdzv_endpoint=n1 --rdzv_id=$SLURM_JOB_ID",
+        "--nnodes=$SLURM_NNODES --node_rank=$NO_SUCH_VARIABLE --master_addr=n1 --master_port=12234",
+        "--nnodes=$SLURM_NNODES --master_addr=n1",
+        "--nnodes=$SLURM_NNODES",
+        "--standalone --nnodes=$SLURM_NNODES --node_rank=$SLURM_NODEID --master_addr=n1 --master_port=12234",
+    ],
+)
+def test_torchrun_in_a_step(slurm, show, options):
+    two = slurm(2)
+    line = f"{two.muster} torchrun {options} --nproc_per_node=v100:1 --no_python {show}"
+    ended = two.run("srun", "-N2", "sh", "-c", line)
+    assert ended.code == 0, ended
+    assert sorted(line.split()[0] for line in ended.lines) == ["0/2", "1/2"]
+
+
+def test_every_node_is_told_to_be_the_first(slurm, show):
+    """The batch script's $SLURM_NODEID is 0."""
+    two = slurm(2)
+    options = "--nnodes=2 --node_rank=$SLURM_NODEID --master_addr=n1 --master_port=12234 --no_python"
+    ended = two.batch(f"srun {two.muster} torchrun {options} {show}", "-N2", "--ntasks-per-node=1")
+    assert ended.code == 0, ended
+    assert [line.split()[0] for line in ended.lines] == ["0/2", "1/2"]
+    assert "--node-rank 0 is ignored: this is node 1 of the step, says Slurm" in ended.err
+
+
+def test_a_number_of_nodes_that_contradicts_the_step(slurm, show):
+    two = slurm(2)
+    ended = two.run("srun", "-N2", two.muster, "run", "--nnodes=3", "--master-addr=n1", show)
+    assert ended.code == 2, ended
+    assert "--nnodes: 3 nodes were asked for, and this step of Slurm job 1 has 2; leave it out" in ended.err
+
+
+# --- several tasks a node ----------------------------------------------------------------------------------------------
+
+
+def test_several_tasks_a_node_are_one_agent(slurm, show):
+    two = slurm(2)
+    ended = two.run("srun", "-N2", "--ntasks-per-node=4", two.muster, "run", *QUIET, "--nproc-per-node=2", show)
+    assert ended.code == 0, ended
+    assert ended.lines == ["0/4 0 0 n1 1.0", "1/4 1 0 n1 1.0", "2/4 0 1 n2 1.0", "3/4 1 1 n2 1.0"]
+    assert ended.err == ""
+
+
+def test_the_others_end_as_the_first_does(slurm):
+    two = slurm(2)
+    ended = two.batch(
+        f"srun -n3 {two.muster} run --no-python sh -c 'exit 9'; echo $?\n"
+        f"srun -N1 -n2 sh -c '{two.muster} run --no-python sh -c \"exit 5\" 2>/dev/null; echo $SLURM_PROCID $?'",
+        "-N2", "-n3",
+    )
+    assert "9\n" in ended.out, ended
+    assert {"0 5", "1 5"} <= set(ended.lines), ended
+
+
+def test_a_step_whose_tasks_have_gpus_of_their_own(slurm, show):
+    two = slurm(2, gpus=4)
+    script = f"srun --gpus-per-task=1 {two.muster} run {show}; echo $?"
+    ended = two.batch(script, "-N2", "--ntasks-per-node=4", "--gres=gpu:4")
+    assert ended.out == "2\n", ended
+    [line] = set(re.findall(r"write (srun .*) muster …", ended.err))
+    assert ended.err.count("each sees GPUs of its own only") == 2, ended  # once a node
+    # The line that it names.
+    ended = two.batch(f"{line} {two.muster} run --label none {show}", "-N2", "--ntasks-per-node=4", "--gres=gpu:4")
+    assert ended.code == 0, ended
+    assert len(ended.lines) == 8, ended
+
+
+# --- row 4: a step on one node -----------------------------------------------------------------------------------------
+
+
+def test_a_step_on_one_node_of_a_larger_job(slurm, show):
+    two = slurm(2)
+    ended = two.batch(f"srun -N1 -n1 -w n2 {two.muster} run {show}", "-N2")
+    assert ended.code == 0, ended
+    assert [line.split()[:4] for line in ended.lines] == [["0/1", "0", "0", "n2"]]
+    assert "this step has 1 of the job's 2 nodes: starting on n2 alone" in ended.err
+
+
+def test_steps_on_one_node_each_that_meet(slurm, show):
+    two = slurm(2)
+    script = "\n".join(
+        f"srun -N1 -n1 -w n{rank + 1} {two.muster} torchrun --nnodes=2 --node_rank={rank} --master_addr=n1"
+        f" --master_port=12355 --no_python {show} &"
+        for rank in range(2)
+    )
+    ended = two.batch(script + "\nwait", "-N2")
+    assert [line.split()[0] for line in ended.lines] == ["0/2", "1/2"], ended
+
+
+# --- row 5: inside an allocation ---------------------------------------------------------------------------------------
+
+
+def test_an_allocation_of_one_node_needs_no_srun(slurm, show):
+    one = slurm(1)
+    (one.cluster.shared / "bin").mkdir()
+    (one.cluster.shared / "bin/hostname").symlink_to(shutil.which("hostname"))
+    ended = one.batch(f"PATH={one.cluster.shared}/bin {one.muster} run --nproc-per-node=2 --label none {show}", "-N1")
+    assert ended.code == 0, ended
+    assert [line.split()[:4] for line in ended.lines] == [["0/2", "0", "0", "n1"], ["1/2", "1", "0", "n1"]]
+
+
+def test_what_is_missing_in_a_batch_script(slurm, show):
+    two = slurm(2)
+    ended = two.batch(f"{two.muster} run --nnodes 3 {show}; echo $?\nPATH=/nowhere {two.muster} run {show}; echo $?", "-N2")
+    assert ended.out == "2\n2\n", ended
+    assert "--nnodes: 3 nodes were asked for, and Slurm job 1 has 2; leave it out to use them all" in ended.err
+    assert "there is no srun on PATH to start its nodes with; add Slurm's bin directory to PATH" in ended.err
+    assert "--hosts n1,n2" in ended.err
+
+
+def test_torchrun_without_nnodes_stays_on_its_node(slurm, show):
+    two = slurm(2)
+    ended = two.batch(f"{two.muster} torchrun --nproc_per_node=2 --no_python {show}", "-N2")
+    assert ended.code == 0, ended
+    assert [line.split()[0] for line in ended.lines] == ["0/2", "1/2"]
+    assert {line.split()[3] for line in ended.lines} == {"n1"}
+
+
+# --- muster where ------------------------------------------------------------------------------------------------------
+
+
+def test_where(slurm):
+    two = slurm(2)
+    here = where(two)
+    assert (here["adapter"], here["row"], here["mode"]) == (None, 7, "local")
+    here = where(two, "salloc", "-Q", "-N2", "-t", "10")
+    assert (here["adapter"], here["row"], here["mode"]) == ("slurm", 5, "fanout")
+    assert here["nodes"] == ["n1", "n2"] and here["node_rank"] is None
+    assert 0 < here["time_left"] <= 600
+    here = where(two, "srun", "-N1", "-t", "10")
+    assert (here["row"], here["mode"], here["node_name"]) == (4, "local", "n1")
+    ended = two.batch(f"{two.muster} where", "-N2", "-J", "train")
+    assert ended.out.startswith("batch script of Slurm job "), ended
+    assert "SLURM_JOB_NODELIST=n[1-2]: of the whole allocation\n" in ended.out
+    assert re.search(r"^nodes: n1, n2\nthis node: n1, number 0\ntime left: (59 min \d+ s|1 h 0 min)$", ended.out, re.M), ended
+    assert "mode: fanout (row 5: inside an allocation: its nodes are started from here)\n" in ended.out
+    assert "`muster run train.py` starts one agent on each of n1, n2 with srun" in ended.out
+
+
+def test_where_in_a_step(slurm):
+    two = slurm(2)
+    ended = two.run("srun", "-N2", "-l", two.muster, "where")
+    assert ended.code == 0, ended
+    for rank in range(2):
+        assert f"{rank}: mode: symmetric (row 3: a step on several nodes: each runs its own muster)\n" in ended.out
+        assert f"{rank}: `muster run train.py` makes this node number {rank} of 2, which meet on n1" in ended.out
+
+
+def test_where_an_interactive_step(slurm):
+    two = slurm(2, conf=["LaunchParameters=use_interactive_step"])
+    script = two.file("where.txt", f"{two.muster} where --json; exit\n")
+    with open(script) as typed:
+        ended = two.run("salloc", "-Q", "-N2", stdin=typed)
+    here = json.loads(ended.out)
+    assert (here["row"], here["mode"], here["node_name"]) == (2, "fanout", "n1")
+    assert {"name": "SLURM_STEP_ID", "value": "4294967290",
+            "meaning": "the interactive step of salloc: as in a batch script"} in here["clues"]
