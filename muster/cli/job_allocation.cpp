@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/mode.h"
@@ -42,6 +44,7 @@ Result<void> Planner::plan_here() {
   if (!surroundings_count(verb_, parsed_)) return plan_own_node();
   MUSTER_TRY(here_, cluster::detect(facts_.getenv, facts_.read_file));
   forgive_standalone(*asked);
+  forgive_submit_host();
   if (mode == "fanout") return plan_forced_fan_out(*asked);
   if (!here_ || here_->role == Role::kWorker) return plan_own_node();
   if (here_->role == Role::kPreset) return plan_preset();
@@ -76,6 +79,28 @@ void Planner::forgive_standalone(const NodeRange& asked) {
   if (!standalone() || asked.min == 1 || !(meets || allocation)) return;
   note(LogLevel::kWarning, fmt::format("--standalone is ignored: --nnodes asks for {}", asked.min));
   parsed_.setting(Opt::kStandalone) = {};
+}
+
+// In a step $HOSTNAME is the machine that the job was submitted from: srun copies it. Nobody would host the job there.
+void Planner::forgive_submit_host() {
+  if (!here_ || here_->adapter != "slurm" || here_->role == Role::kHead) return;
+  const auto short_name = [](std::string_view name) { return name.substr(0, name.find('.')); };
+  const std::string submitted = facts_.getenv("SLURM_SUBMIT_HOST").value_or("");
+  const auto is_it = [&](const cluster::Host& node) { return short_name(node.name) == short_name(submitted); };
+  if (submitted.empty() || std::ranges::any_of(here_->nodes, is_it) || std::ranges::any_of(here_->allocation, is_it))
+    return;
+  for (Opt id : {Opt::kMasterAddr, Opt::kRdzvEndpoint}) {
+    if (!parsed_.given(id)) continue;
+    auto endpoint = parse_endpoint(text(id), -1);
+    if (!endpoint || short_name(endpoint->host) != short_name(submitted)) continue;
+    note(
+        LogLevel::kWarning,
+        fmt::format("{} {} is ignored: {} is where the job was submitted, not one of its nodes ($HOSTNAME in a step is "
+                    "not the node's)",
+                    dashed(option(id)), text(id), endpoint->host));
+    const char* usual = option(id).default_value;
+    parsed_.setting(id) = {Source::kDefault, {usual ? usual : ""}};
+  }
 }
 
 // Takes a value for an option that was not given.

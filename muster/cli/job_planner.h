@@ -65,6 +65,7 @@ class Planner {
   Result<void> plan_local(const NodeRange& asked);
   Result<void> plan_forced_fan_out(const NodeRange& asked);
   void forgive_standalone(const NodeRange& asked);
+  void forgive_submit_host();
   void fill(Opt id, std::string value);
   Result<void> plan_allocation(std::vector<cluster::Host> nodes, const NodeRange& asked);
   Result<void> plan_step(const NodeRange& asked, bool forced);

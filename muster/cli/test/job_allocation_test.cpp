@@ -238,6 +238,27 @@ TEST(Step, OfALargerAllocation) {
             "batch script without srun");
 }
 
+// $HOSTNAME in a step: srun copies it from the machine that the job was submitted from.
+TEST(Step, WhereTheJobWasSubmittedIsNoMeetingPoint) {
+  const Words endpoint = {"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_id=12345", "--rdzv_endpoint=ctl.site:3000",
+                          "train.py"};
+  const Symmetric spec = symmetric(inside("step-2-nodes-task-1"), endpoint);
+  EXPECT_THAT(spec.job.membership->coordinators[0], testing::StartsWith("n1:"));
+  EXPECT_THAT(
+      notes(inside("step-2-nodes-task-1"), endpoint),
+      HasSubstr("--rdzv-endpoint ctl.site:3000 is ignored: ctl.site is where the job was submitted, not one of"));
+  const Words address = {"--nnodes=2", "--node_rank=1", "--master_addr=ctl", "train.py"};
+  EXPECT_EQ(symmetric(inside("step-2-nodes-task-1"), address).job.membership->rank, 1);
+  EXPECT_THAT(notes(inside("step-2-nodes-task-1"), address), HasSubstr("--master-addr ctl is ignored"));
+  EXPECT_TRUE(
+      local(inside("direct-one-node"), {"--nnodes=1", "--rdzv_backend=c10d", "--rdzv_endpoint=ctl:3000", "train.py"}));
+
+  Machine on_a_node = inside("step-2-nodes-task-1");
+  on_a_node.variables["SLURM_SUBMIT_HOST"] = "n1";
+  const Words there = {"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_endpoint=n1:3000", "train.py"};
+  EXPECT_EQ(symmetric(on_a_node, there).port, 3000);
+}
+
 // for n in …; do srun -N1 -w $n torchrun --node_rank=$i --master_addr=…; done
 TEST(Step, OneNodeStepsThatMeetAreObeyed) {
   const Words words = {"--nnodes=2", "--node_rank=1", "--master_addr=n1", "--master_port=12355", "train.py"};
