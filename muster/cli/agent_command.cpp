@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 
 #include "muster/agent/log_layout.h"
 #include "muster/agent/supervisor.h"
@@ -77,7 +78,18 @@ Result<cluster::Description> read_description(int fd) {
   return checked(text);
 }
 
+// srun numbers its tasks: what this one says can then be told to come from this node.
+void say_where(const std::string& name) {
+  std::string greeting = cluster::agent_greeting();
+  greeting.insert(greeting.size() - 1, " " + name);
+  (void)write_all(STDOUT_FILENO, greeting.data(), greeting.size());
+}
+
 Result<cluster::Description> fetch(const FetchWords& words) {
+  if (words.name.empty()) say_where(own_name(environment_variable));
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (words.temporary && !error) std::filesystem::remove(program, error);
   MUSTER_TRY(std::string encoded, fetch_description(words, Deadline::in(kFetchTime)));
   return checked(encoded);
 }
@@ -180,7 +192,7 @@ int agent_command(const std::vector<std::string>& words) {
   if (!description) return fail(description.error());
 
   const process::Environment& sent = description->environment;
-  use_environment(from_scheduler ? environment_of_task(sent, own_environment(), net::hostname())
+  use_environment(from_scheduler ? environment_of_task(sent, own_environment(), net::hostname(), description->position)
                                  : environment_of_node(sent, own_environment()));
   use_directory(description->directory);
   auto plan = plan_part(*description);

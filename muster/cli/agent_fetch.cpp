@@ -64,6 +64,8 @@ Result<std::optional<FetchWords>> parse_fetch(const std::vector<std::string>& wo
       by = value;
     } else if (words[i] == "--name") {
       found.name = value;
+    } else if (words[i] == "--program" && value == "temporary") {
+      found.temporary = true;
     } else {
       return not_ours(fmt::format("it has no {}", words[i]));
     }

@@ -14,7 +14,8 @@ namespace muster::cli {
 // `muster agent --fetch …`, as cluster::fetch_command() writes it: the words that a scheduler starts an agent with.
 struct FetchWords {
   cluster::Fetch fetch;
-  std::string name;  // of the host; empty: own_name()
+  std::string name;        // of the host; empty: own_name(), which the agent then tells on its stdout
+  bool temporary = false;  // our program is a file that was made for this agent alone
   bool operator==(const FetchWords&) const = default;
 };
 // Nothing: there are no words, and the description comes on stdin. Pure.

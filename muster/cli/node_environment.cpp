@@ -51,9 +51,14 @@ process::Environment environment_of_node(const process::Environment& sent, const
   return all;
 }
 
-process::Environment environment_of_task(process::Environment sent, process::Environment own, const std::string& host) {
+process::Environment environment_of_task(process::Environment sent, process::Environment own, const std::string& host,
+                                         int position) {
   std::erase_if(own, [](const auto& variable) { return variable.first == "HOSTNAME"; });
   own.emplace_back("HOSTNAME", host);
+  std::erase_if(own,
+                [&](const auto& variable) { return variable.first == "SLURM_NNODES" && has(sent, "SLURM_NNODES"); });
+  for (auto& [name, value] : own)
+    if (name == "SLURM_NODEID" || name == "SLURM_PROCID") value = std::to_string(position);
   // In a step of Slurm what the user has exported came along: no devices means that the node has none for us.
   const bool whole = has(own, "SLURM_JOB_ID");
   std::erase_if(sent, [&](const auto& variable) {

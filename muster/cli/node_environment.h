@@ -22,7 +22,9 @@ process::Environment environment_of_node(const process::Environment& sent, const
 
 // The same where a scheduler has started the agent on the machine `host`: what it has set for this node (SLURM_NODEID,
 // PBS_NODENUM, CUDA_VISIBLE_DEVICES …) goes before what the launcher's node has. HOSTNAME is asked for, since srun hands
-// on the one of the node that it was called on.
-process::Environment environment_of_task(process::Environment sent, process::Environment own, const std::string& host);
+// on the one of the node that it was called on; SLURM_NODEID and SLURM_PROCID are its `position` in the job, since srun
+// counts anew where it starts but some of the nodes.
+process::Environment environment_of_task(process::Environment sent, process::Environment own, const std::string& host,
+                                         int position);
 
 }  // namespace muster::cli

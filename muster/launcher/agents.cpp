@@ -1,6 +1,7 @@
 #include "muster/launcher/agents.h"
 
 #include "muster/cluster/local/starter.h"
+#include "muster/cluster/slurm/starter.h"
 
 namespace muster::launcher {
 
@@ -21,7 +22,13 @@ std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::ve
       pbs.ssh = std::move(ssh);
       return cluster::pbs::make_starter(loop, std::move(pbs), environment, std::move(handlers));
     }
-    case Way::kSlurm:  // not yet
+    case Way::kSlurm: {
+      cluster::slurm::Options slurm;
+      slurm.program = spec.program;
+      slurm.push = spec.push;
+      slurm.fetch = fetch;
+      return cluster::slurm::make_starter(loop, std::move(slurm), environment, std::move(handlers));
+    }
     case Way::kSsh:
       break;
   }

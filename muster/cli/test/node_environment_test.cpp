@@ -39,18 +39,18 @@ TEST(NodeEnvironment, WhatASchedulerHasSetForANodeIsThatNodes) {
                            {"SLURMD_NODENAME", "n2"}, {"CUDA_VISIBLE_DEVICES", "3"}, {"HOSTNAME", "n1"},
                            {"TMPDIR", "/tmp/of-task"}};
   EXPECT_THAT(
-      environment_of_task(sent, own, "n2"),
+      environment_of_task(sent, own, "n2", 5),
       UnorderedElementsAre(Pair("PATH", "/bin"), Pair("SLURM_CPUS_PER_TASK", "4"), Pair("SLURM_JOB_ID", "7"),
-                           Pair("SLURM_NODEID", "1"), Pair("SLURMD_NODENAME", "n2"), Pair("CUDA_VISIBLE_DEVICES", "3"),
+                           Pair("SLURM_NODEID", "5"), Pair("SLURMD_NODENAME", "n2"), Pair("CUDA_VISIBLE_DEVICES", "3"),
                            Pair("HOSTNAME", "n2"), Pair("TMPDIR", "/tmp/of-task")));
 }
 
 TEST(NodeEnvironment, ANodeOfSlurmWithoutGpusIsNotToldOfAnothers) {
-  EXPECT_THAT(environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}}, {{"SLURM_JOB_ID", "7"}}, "n2"),
+  EXPECT_THAT(environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}}, {{"SLURM_JOB_ID", "7"}}, "n2", 1),
               UnorderedElementsAre(Pair("SLURM_JOB_ID", "7"), Pair("HOSTNAME", "n2")));
   // A task of PBS has nothing of the script's environment, so what was exported there is all there is.
   EXPECT_THAT(
-      environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}, {"PBS_NODENUM", "0"}}, {{"PBS_NODENUM", "1"}}, "n2"),
+      environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}, {"PBS_NODENUM", "0"}}, {{"PBS_NODENUM", "1"}}, "n2", 1),
       UnorderedElementsAre(Pair("CUDA_VISIBLE_DEVICES", "0"), Pair("PBS_NODENUM", "1"), Pair("HOSTNAME", "n2")));
 }
 

@@ -1,0 +1,192 @@
+#include "muster/cluster/slurm/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "muster/base/strings.h"
+
+namespace muster::cluster::slurm {
+namespace {
+
+// The value of "Name=" at the beginning of a word; empty: there is none.
+std::string_view value_of(std::string_view line, std::string_view name) {
+  for (size_t at = line.find(name); at != std::string_view::npos; at = line.find(name, at + 1)) {
+    if (at > 0 && line[at - 1] != ' ') continue;
+    std::string_view value = line.substr(at + name.size());
+    return value.substr(0, value.find(' '));
+  }
+  return {};
+}
+
+// "gpu:a100:2(IDX:0-1),nic:1" without what is in parentheses.
+std::string without_indices(std::string_view text) {
+  std::string plain;
+  int depth = 0;
+  for (char c : text) {
+    if (c == '(') ++depth;
+    if (depth == 0) plain += c;
+    if (c == ')' && depth > 0) --depth;
+  }
+  return plain;
+}
+
+// The devices of the group's nodes as an option. Where the job was given a total, only the total of one node is sure, or
+// one device each.
+std::string option_for(const std::string& devices, bool by_total) {
+  if (devices.empty()) return "--gres=none";
+  if (!by_total) return "--gres=" + devices;
+  std::vector<std::string> counts;
+  for (std::string_view each : split(devices, ','))
+    if (each.starts_with("gpu:")) counts.emplace_back(each.substr(4));
+  return "--gpus=" + join(counts, ",");
+}
+
+std::optional<std::string> of_node(const Devices& devices, const std::string& host) {
+  auto known = devices.node.find(host);
+  return known == devices.node.end() ? std::nullopt : std::optional(known->second);
+}
+
+bool is_one_gpu(const std::string& devices) {
+  return devices.starts_with("gpu:") && devices.ends_with(":1") && devices.find(',') == std::string::npos;
+}
+
+}  // namespace
+
+bool may_have_devices(const process::Environment& environment) {
+  bool in_step = false, devices = false;
+  for (const auto& [name, value] : environment) {
+    in_step |= name == "SLURM_PROCID";
+    devices |= name.starts_with("SLURM_GPUS") || name == "SLURM_JOB_GPUS" || name == "SLURM_STEP_GPUS" ||
+               name == "CUDA_VISIBLE_DEVICES" || name == "ROCR_VISIBLE_DEVICES";
+  }
+  return devices || !in_step;
+}
+
+Devices parse_devices(std::string_view scontrol) {
+  Devices found;
+  for (std::string_view line : split(scontrol, '\n')) {
+    line = trim(line);
+    if (line.starts_with("TresPerJob=")) found.counted_by_job = line.find("gpu") != std::string_view::npos;
+    if (!line.starts_with("Nodes=")) continue;
+    auto hosts = expand_hostlist(value_of(line, "Nodes="));
+    if (!hosts) continue;
+    const std::string devices = without_indices(value_of(line, "GRES="));
+    for (const std::string& host : *hosts) found.node[host] = devices;
+  }
+  return found;
+}
+
+std::vector<Group> divide(const std::vector<std::string>& hosts, const std::optional<Devices>& devices) {
+  std::vector<Group> groups;
+  std::map<std::string, size_t> by_option;
+  const bool none = !devices || std::all_of(devices->node.begin(), devices->node.end(),
+                                            [](const auto& node) { return node.second.empty(); });
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    std::string option;
+    bool alone = false;
+    if (auto text = none ? std::nullopt : of_node(*devices, hosts[i])) {
+      alone = devices->counted_by_job && !text->empty() && !is_one_gpu(*text);
+      option = option_for(*text, alone);
+    }
+    auto [group, is_new] = by_option.try_emplace(option, groups.size());
+    if (alone || is_new) {
+      group->second = groups.size();
+      groups.push_back({{}, option});
+    }
+    groups[group->second].hosts.push_back(i);
+  }
+  return groups;
+}
+
+std::vector<std::string> srun_command(const Options& options, const std::vector<std::string>& hosts,
+                                      const std::string& devices, const std::string& bcast) {
+  const std::string count = std::to_string(hosts.size());
+  std::vector<std::string> words = {"srun", "--job-name=muster", "--nodelist=" + join(hosts, ","), "--nodes=" + count,
+                                    "--ntasks=" + count, "--ntasks-per-node=1",
+                                    // beside whatever else the job runs, with all that the job has on the node
+                                    "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none",
+                                    // one that ends does not end the others
+                                    "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--chdir=/",
+                                    "--input=none", "--label"};
+  if (!devices.empty()) words.push_back(devices);
+  if (!bcast.empty()) words.insert(words.end(), {"--bcast=" + bcast, "--send-libs=no"});
+  for (std::string& word : fetch_command(options.program, options.fetch)) words.push_back(std::move(word));
+  if (!bcast.empty()) words.insert(words.end(), {"--program", "temporary"});
+  return words;
+}
+
+process::Environment srun_environment(process::Environment environment) {
+  // Of the input variables of srun(1) those that shape a step.
+  constexpr std::array<std::string_view, 62> kNames = {"SLURM_ACCTG_FREQ",
+                                                       "SLURM_BCAST",
+                                                       "SLURM_BCAST_EXCLUDE",
+                                                       "SLURM_COMPRESS",
+                                                       "SLURM_CONSTRAINT",
+                                                       "SLURM_CORE_SPEC",
+                                                       "SLURM_CPUS_PER_GPU",
+                                                       "SLURM_CPUS_PER_TASK",
+                                                       "SLURM_CPU_FREQ_REQ",
+                                                       "SLURM_DEPENDENCY",
+                                                       "SLURM_DISTRIBUTION",
+                                                       "SLURM_DIST_PLANESIZE",
+                                                       "SLURM_EXACT",
+                                                       "SLURM_EXCLUSIVE",
+                                                       "SLURM_EXPORT_ENV",
+                                                       "SLURM_GPUS",
+                                                       "SLURM_GPUS_PER_NODE",
+                                                       "SLURM_GPUS_PER_SOCKET",
+                                                       "SLURM_GPUS_PER_TASK",
+                                                       "SLURM_GPU_BIND",
+                                                       "SLURM_GPU_FREQ",
+                                                       "SLURM_GRES",
+                                                       "SLURM_GRES_FLAGS",
+                                                       "SLURM_HINT",
+                                                       "SLURM_IMMEDIATE",
+                                                       "SLURM_JOB_NUM_NODES",
+                                                       "SLURM_KILL_BAD_EXIT",
+                                                       "SLURM_LABELIO",
+                                                       "SLURM_MEM_BIND",
+                                                       "SLURM_MEM_PER_CPU",
+                                                       "SLURM_MEM_PER_GPU",
+                                                       "SLURM_MEM_PER_NODE",
+                                                       "SLURM_MPI_TYPE",
+                                                       "SLURM_NNODES",
+                                                       "SLURM_NO_KILL",
+                                                       "SLURM_NPROCS",
+                                                       "SLURM_NTASKS",
+                                                       "SLURM_NTASKS_PER_CORE",
+                                                       "SLURM_NTASKS_PER_GPU",
+                                                       "SLURM_NTASKS_PER_NODE",
+                                                       "SLURM_NTASKS_PER_SOCKET",
+                                                       "SLURM_NTASKS_PER_TRES",
+                                                       "SLURM_OVERCOMMIT",
+                                                       "SLURM_OVERLAP",
+                                                       "SLURM_PROFILE",
+                                                       "SLURM_REMOTE_CWD",
+                                                       "SLURM_RESV_PORTS",
+                                                       "SLURM_SEND_LIBS",
+                                                       "SLURM_SIGNAL",
+                                                       "SLURM_STDERRMODE",
+                                                       "SLURM_STDINMODE",
+                                                       "SLURM_STDOUTMODE",
+                                                       "SLURM_STEP_GRES",
+                                                       "SLURM_TEST_EXEC",
+                                                       "SLURM_THREADS",
+                                                       "SLURM_THREADS_PER_CORE",
+                                                       "SLURM_TIMELIMIT",
+                                                       "SLURM_TRES_PER_TASK",
+                                                       "SLURM_UNBUFFEREDIO",
+                                                       "SLURM_WAIT",
+                                                       "SLURM_WHOLE",
+                                                       "SLURM_WORKING_DIR"};
+  std::erase_if(environment, [&](const auto& variable) {
+    const std::string_view name = variable.first;
+    return name.starts_with("SRUN_") || name.starts_with("SLURM_CPU_BIND") ||
+           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  });
+  return environment;
+}
+
+}  // namespace muster::cluster::slurm
