@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "muster/agent/worker_signals.h"
+#include "muster/container/commands.h"
 #include "muster/net/address.h"
 #include "muster/process/descendants.h"
 
@@ -21,6 +23,24 @@ void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) 
   } else {
     log.warn("the error file of rank {}, {}, is not understood: {}", outcome.rank, path, parsed.error().text());
   }
+}
+
+bool is_terminal(int fd) { return fd >= 0 && ::isatty(fd) == 1; }
+
+// What is started for the worker is the runtime, which starts the worker inside.
+void enter_container(process::SpawnSpec& spec, const JobSpec& job) {
+  container::Worker worker{.argv = std::move(spec.argv),
+                           .environment = std::move(spec.environment),
+                           .from_node = job.environment,
+                           .reads_stdin = spec.stdin_fd >= 0,
+                           .terminal = is_terminal(spec.stdin_fd) ||
+                                       is_terminal(spec.stdout_fd < 0 ? 1 : spec.stdout_fd) ||
+                                       is_terminal(spec.stderr_fd < 0 ? 2 : spec.stderr_fd)};
+  worker.argv[0] = spec.program;
+  container::CommandLine line = container::worker_command(*job.container, worker);
+  spec.program = line.argv[0];
+  spec.argv = std::move(line.argv);
+  spec.environment = std::move(line.environment);
 }
 
 }  // namespace
@@ -58,6 +78,7 @@ Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   spec.stdout_fd = stdio.stdout_fd;
   spec.stderr_fd = stdio.stderr_fd;
   spec.cpus = cpus;
+  if (job_.container) enter_container(spec, job_);
   worker.started = Clock::now();
   auto child = process::spawn(spec);
   output_.child_started(local_rank);
@@ -99,6 +120,7 @@ const Worker* Crew::owner_of(pid_t pid) const {
 bool Crew::collect(Worker& worker) {
   auto status = process::try_reap(worker.child);
   if (!status) return false;
+  *status = status_of_worker(job_, *status);
   note_end(worker, *status);
   if (!status->success() && !worker.stop_requested && oom_before_)
     worker.oom = process::judge_oom(*oom_before_, process::read_oom_counters());
@@ -119,20 +141,20 @@ void Crew::note_end(Worker& worker, process::ExitStatus status) {
 void Crew::ask(Worker& worker, int signal, TimePoint now) {
   if (!worker.running) return;
   if (!worker.stop_requested) worker.stop_requested = now;
-  process::signal_group(worker.child.pid, signal);
+  signal_worker(job_, worker.child.pid, worker.marker, signal);
   // Whoever is stopped can only answer when it runs again.
-  process::signal_group(worker.child.pid, SIGCONT);
+  signal_worker(job_, worker.child.pid, worker.marker, SIGCONT);
 }
 
 void Crew::kill(Worker& worker) {
   if (!worker.running) return;
   worker.killed = true;
-  process::signal_group(worker.child.pid, SIGKILL);
+  signal_worker(job_, worker.child.pid, worker.marker, SIGKILL);
 }
 
 void Crew::signal_all(int signal) {
   for (const Worker& worker : workers_)
-    if (worker.running) process::signal_group(worker.child.pid, signal);
+    if (worker.running) signal_worker(job_, worker.child.pid, worker.marker, signal);
 }
 
 void Crew::sweep(Deadline deadline) {

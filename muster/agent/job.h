@@ -10,6 +10,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/log.h"
+#include "muster/container/plan.h"
 #include "muster/process/binding.h"
 #include "muster/process/spawn.h"
 #include "muster/rendezvous/token.h"
@@ -105,6 +106,7 @@ struct JobSpec {
   std::string torch_version;  // of the workers' Python, for what depends on it; empty: unknown
 
   process::Environment environment;  // of the launcher, with the overlay that holds for all workers (OMP_NUM_THREADS …)
+  std::optional<container::Plan> container;  // none: workers run on the node itself
   OutputSpec output;
   StdinSpec stdin_spec;
   std::string report_file;  // --report; empty: none

@@ -18,6 +18,7 @@
 #include "muster/agent/round_store.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/stopper.h"
+#include "muster/agent/traces.h"
 #include "muster/agent/uplink.h"
 #include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
@@ -162,9 +163,8 @@ Result<void> Supervisor::prepare() {
   signals.push_back(SIGCHLD);
   MUSTER_TRY(signals_, process::SignalQueue::open(signals));
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
-  loop_.watch(context_.warden_pidfd, EPOLLIN, [this](uint32_t) {
-    end_without_warden([this] { remove_empty_directories(context_.scratch.directory()); });
-  });
+  loop_.watch(context_.warden_pidfd, EPOLLIN,
+              [this](uint32_t) { end_without_warden([this] { remove_traces(job_, context_.scratch); }); });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   MUSTER_TRY(events_, Events::open(job_, console_));
   MUSTER_TRY(layout_, LogLayout::create(job_));
@@ -209,7 +209,9 @@ int Supervisor::run() {
   }
   director_->begin();
   loop_.run();
-  return conclude();
+  const int code = conclude();
+  remove_containers(job_);
+  return code;
 }
 
 // --- A round begins ---------------------------------------------------------------------------------------------

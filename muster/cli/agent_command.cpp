@@ -10,6 +10,7 @@
 
 #include "muster/agent/log_layout.h"
 #include "muster/agent/supervisor.h"
+#include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
@@ -176,7 +177,7 @@ int run_part(agent::JobSpec& job, Fd launcher, const std::function<void()>& at_e
                                     .link = &link,
                                     .make_companion = launcher ? make_watch : agent::MakeCompanion()});
       },
-      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
+      {.after_kill = [&] { agent::remove_traces(job, scratch); },
        .link = &link,
        .token = job.membership->token,
        .at_end = at_end});

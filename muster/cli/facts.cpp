@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 
+#include "muster/agent/supervisor.h"
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
@@ -82,6 +84,23 @@ uint64_t raise_descriptor_limit(uint64_t needed) {
   return limit.rlim_cur;
 }
 
+Result<container::Prepared> prepare_container(container::Request request, LogLevel threshold, bool by_launcher) {
+  const std::string begin =
+      by_launcher ? std::string(agent::kSettingUp) : fmt::format("muster: setting up {}: ", request.host);
+  if (by_launcher || threshold <= LogLevel::kInfo)
+    request.say = [begin](const std::string& what) {
+      const std::string text = fmt::format("{}{}\n", begin, what);
+      (void)write_all(STDERR_FILENO, text.data(), text.size());
+    };
+  return container::prepare(request);
+}
+
+std::string working_directory() {
+  std::error_code error;
+  const auto path = std::filesystem::current_path(error);
+  return error ? "/" : path.string();
+}
+
 }  // namespace
 
 process::Environment own_environment() {
@@ -122,6 +141,10 @@ Facts real_facts(int launcher) {
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
   facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
                             const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };
+  facts.working_directory = working_directory;
+  facts.prepare_container = [launcher](const container::Request& request, LogLevel threshold) {
+    return prepare_container(request, threshold, launcher >= 0);
+  };
   facts.raise_descriptor_limit = raise_descriptor_limit;
   return facts;
 }

@@ -10,6 +10,7 @@
 #include "muster/base/environment.h"
 #include "muster/base/log.h"
 #include "muster/base/result.h"
+#include "muster/container/prepare.h"
 #include "muster/environment/setup.h"
 #include "muster/process/gpus.h"
 #include "muster/process/python.h"
@@ -66,6 +67,10 @@ struct Facts {
   std::function<Result<process::Environment>(const environment::Setup& setup, const process::Environment& before,
                                              const SetUpManner& manner)>
       set_up;
+  // Where this process works.
+  std::function<std::string()> working_directory;
+  // Makes a container ready on this machine (container/prepare.h) and says what takes long, unless told to be quiet.
+  std::function<Result<container::Prepared>(const container::Request& request, LogLevel threshold)> prepare_container;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.
   std::function<uint64_t(uint64_t)> raise_descriptor_limit;
 };

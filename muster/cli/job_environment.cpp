@@ -8,6 +8,7 @@ namespace muster::cli {
 // A launcher only sees whether it makes sense: the nodes that have workers do it.
 Result<void> Planner::plan_set_up() {
   MUSTER_TRY(environment::Setup setup, read_set_up());
+  for (const auto& [name, value] : setup.set) given_variables_.insert(name);
   if (fan_out() != nullptr) {
     for (const auto& [name, value] : setup.set) plan_.forwarded.push_back(fmt::format("--env={}={}", name, value));
     return {};

@@ -34,6 +34,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(plan_nodes());
   MUSTER_TRY_VOID(plan_env_diff());
   MUSTER_TRY_VOID(plan_set_up());
+  MUSTER_TRY_VOID(plan_container());
   MUSTER_TRY_VOID(plan_workers());
   MUSTER_TRY_VOID(plan_command());
   MUSTER_TRY_VOID(plan_rendezvous());
@@ -149,10 +150,11 @@ Result<void> Planner::plan_command() {
     job_.command.argv = parsed_.words;
     return {};
   }
-  MUSTER_TRY(WorkerCommand worker, worker_command(verb_, parsed_, facts_));
+  const Facts& facts = inside_ ? *inside_ : facts_;
+  MUSTER_TRY(WorkerCommand worker, worker_command(verb_, parsed_, facts));
   job_.command = std::move(worker.command);
   std::optional<process::TorchVersion> torch;
-  if (!worker.python.empty()) torch = facts_.find_torch(worker.python);
+  if (!worker.python.empty()) torch = facts.find_torch(worker.python);
   if (torch) job_.torch_version = torch->text;
   old_torch_ = torch && (torch->major < 1 || (torch->major == 1 && torch->minor < 13));
   if (inject) {

@@ -2,6 +2,8 @@
 
 #include <initializer_list>
 #include <map>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "muster/cli/job_options.h"
@@ -54,6 +56,14 @@ class Planner {
   Result<process::Environment> given_variables();
   Result<void> plan_env_diff();
   void plan_record();
+
+  // job_container.cpp: what the workers run in.
+  Result<void> plan_container();
+  Result<container::Spec> read_container();
+  std::string temporary_directory_of_node() const;
+  std::vector<std::string> log_directories() const;
+  Result<container::Prepared> prepare_container(const container::Spec& spec);
+  void look_inside(const std::string& python);
 
   // job_fan_out.cpp: those that are started from here.
   Result<void> plan_named_hosts();
@@ -123,6 +133,8 @@ class Planner {
   const Facts& facts_;
   const Assignment* const assignment_;         // of an agent; else null
   process::Environment environment_;           // of this process, as it is after the set-up
+  std::set<std::string> given_variables_;      // what of it was given expressly
+  std::optional<Facts> inside_;                // what there is for workers in a container; none: what the node has
   std::optional<cluster::Surroundings> here_;  // where that decides
   bool derived_ = false;                       // the nodes of a step find each other by its name
   std::map<std::string, std::string> conf_;

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "muster/agent/console.h"
-#include "muster/agent/log_layout.h"
 #include "muster/agent/supervisor.h"
+#include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
@@ -82,7 +82,7 @@ int run_alone(const agent::JobSpec& job, const std::function<void()>& at_end) {
       [&](int warden_pid, int warden_pidfd) {
         return agent::run_job(job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
       },
-      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); }, .at_end = at_end});
+      {.after_kill = [&] { agent::remove_traces(job, scratch); }, .at_end = at_end});
 }
 
 // Agents read the same command line, with the id that was chosen here in front of it.

@@ -91,9 +91,9 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
 
 CommandLine probe_command(const Plan& plan, const process::Environment& environment, const std::string& python) {
   // Built-in commands alone: a small image has little else.
-  const std::string script =
-      fmt::format("echo '{}'$(command -v {} || command -v python || command -v python3); echo '{}'; export -p",
-                  kPythonLine, python.empty() ? "python" : shell_quote(python), kVariablesLine);
+  const std::string wanted = python.empty() ? "" : fmt::format("command -v {} || ", shell_quote(python));
+  const std::string script = fmt::format("echo \"{}$({}command -v python || command -v python3)\"; echo {}; export -p",
+                                         kPythonLine, wanted, kVariablesLine);
   const Worker worker{
       .argv = {"/bin/sh", "-c", script}, .environment = environment, .from_node = environment, .bare = true};
   return worker_command(plan, worker);
@@ -106,6 +106,8 @@ Words list_leftovers(const Plan& plan) {
 Words remove_leftovers(const Plan& plan, const Words& ids) {
   return plan.spec.kind == Kind::kPodman ? podman::remove_leftovers(plan, ids) : Words{};
 }
+
+Words release(const Plan& plan) { return plan.spec.kind == Kind::kPodman ? podman::release(plan) : Words{}; }
 
 Probe read_probe(std::string_view output) {
   Probe probe;

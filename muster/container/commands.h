@@ -60,6 +60,8 @@ CommandLine probe_command(const Plan& plan, const process::Environment& environm
 // The job's containers that are left on this node, one a line, and what removes them; empty: there can be none.
 Words list_leftovers(const Plan& plan);
 Words remove_leftovers(const Plan& plan, const Words& ids);
+// What ends the use of a kept container that location() began; may be empty.
+Words release(const Plan& plan);
 
 // What the probe printed.
 struct Probe {

@@ -24,6 +24,7 @@ Fetching fetching(const Plan& plan);
 CommandLine worker_command(const Plan& plan, const Worker& worker);
 Words list_leftovers(const Plan& plan);
 Words remove_leftovers(const Plan& plan, const Words& ids);
+Words release(const Plan& plan);
 }  // namespace podman
 
 namespace charliecloud {

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "muster/agent/log_layout.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
+#include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
 #include "muster/launcher/head.h"
 #include "muster/launcher/status_server.h"
@@ -125,7 +125,7 @@ int run_symmetric(Symmetric spec) {
                                          .link = &link,
                                          .make_companion = make_companion});
       },
-      {.after_kill = [&] { agent::remove_empty_directories(scratch.directory()); },
+      {.after_kill = [&] { agent::remove_traces(spec.job, scratch); },
        .link = &link,
        .token = membership.token,
        .at_end = spec.at_end,

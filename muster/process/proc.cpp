@@ -22,11 +22,16 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   constexpr size_t kThreads = 17;
   if (!pid || fields.size() <= kThreads || fields[0].size() != 1) return std::nullopt;
   auto parent = parse_int(fields[1]);
+  auto group = parse_int(fields[2]);
   auto session = parse_int(fields[3]);
   auto threads = parse_int(fields[kThreads]);
-  if (!parent || !session || !threads) return std::nullopt;
-  return ProcStat{static_cast<pid_t>(*pid), fields[0][0], static_cast<pid_t>(*parent), static_cast<pid_t>(*session),
-                  static_cast<int>(*threads)};
+  if (!parent || !group || !session || !threads) return std::nullopt;
+  return ProcStat{.pid = static_cast<pid_t>(*pid),
+                  .state = fields[0][0],
+                  .parent = static_cast<pid_t>(*parent),
+                  .group = static_cast<pid_t>(*group),
+                  .session = static_cast<pid_t>(*session),
+                  .threads = static_cast<int>(*threads)};
 }
 
 std::optional<ProcStat> read_proc_stat(pid_t pid) {

@@ -14,6 +14,7 @@ struct ProcStat {
   pid_t pid = 0;
   char state = '?';  // R, S, D, T, Z …
   pid_t parent = 0;
+  pid_t group = 0;
   pid_t session = 0;
   int threads = 1;
 

@@ -31,7 +31,9 @@ struct Machine {
   mutable bool key_made = false;
   process::Environment left_by_set_up;  // what prologues and the like leave
   std::optional<Error> broken_set_up;
-  mutable std::vector<environment::Setup> set_ups;  // those that were done
+  mutable std::vector<environment::Setup> set_ups;              // those that were done
+  std::string image_python = "/opt/bin/python";                 // of every image
+  mutable std::optional<container::Request> container_request;  // what was asked for
 
   Facts facts() const {
     Facts facts;
@@ -87,6 +89,15 @@ struct Machine {
       set_ups.push_back(setup);
       if (broken_set_up) return *broken_set_up;
       return environment::with(environment::with(before, left_by_set_up), setup.set);
+    };
+    facts.working_directory = [] { return "/home/ada"; };
+    facts.prepare_container = [this](const container::Request& request, LogLevel) -> Result<container::Prepared> {
+      container_request = request;
+      if (request.spec.image == "missing") return usage_error("{}: there is no image missing", request.host);
+      container::Prepared ready;
+      ready.plan.spec = request.spec;
+      ready.python = image_python;
+      return ready;
     };
     facts.raise_descriptor_limit = [this](uint64_t needed) { return std::min(needed, descriptor_limit); };
     return facts;

@@ -31,6 +31,14 @@ Words gpu_options(const Plan& plan) {
   return {"--env=NVIDIA_VISIBLE_DEVICES=all"};  // for a hook of the site
 }
 
+// Without root its file systems are mounted in a user namespace that all podmans of a user share.
+Words storage_command(const Plan& plan, const std::string& verb) {
+  const Spec& spec = plan.spec;
+  Words words = plan.node.uid == 0 ? Words{spec.program} : Words{spec.program, "unshare", spec.program};
+  append(words, {verb, spec.name});
+  return words;
+}
+
 Words place_words(const Plan& plan) {
   if (plan.place.form != Place::Form::kDirectory) return {plan.place.text};
   // Over it, unless it is to be written to, lies a layer that goes with the worker.
@@ -52,11 +60,8 @@ std::vector<Words> creation(const Plan& plan, bool again) {
 
 Location location(const Plan& plan) {
   const Spec& spec = plan.spec;
-  // Without root its file systems are mounted in a user namespace that all of a user's podmans share.
-  Words mount = plan.node.uid == 0 ? Words{spec.program} : Words{spec.program, "unshare", spec.program};
-  append(mount, {"mount", spec.name});
   return {.place = {Place::Form::kDirectory, {}},
-          .command = mount,
+          .command = storage_command(plan, "mount"),
           .variables = {spec.program, "inspect", "--type", "container", "--format",
                         "{{range .Config.Env}}{{println .}}{{end}}", spec.name}};
 }
@@ -101,5 +106,7 @@ Words remove_leftovers(const Plan& plan, const Words& ids) {
   append(words, ids);
   return words;
 }
+
+Words release(const Plan& plan) { return plan.spec.name.empty() ? Words{} : storage_command(plan, "unmount"); }
 
 }  // namespace muster::container::podman

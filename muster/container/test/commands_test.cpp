@@ -42,7 +42,7 @@ Plan plain(Kind kind) {
                .image = "/images/torch.sqsh",
                .mounts = {{"/home/ada/project", "/home/ada/project", false}, {"/scratch/7", "/scratch/7", false}},
                .directory = "/home/ada/project"};
-  plan.node = {.uid = 1000, .gid = 100, .user = "ada", .storage = "/var/tmp/muster-1000/containers"};
+  plan.node = {.uid = 1000, .gid = 100, .user = "ada", .storage = "/var/tmp/muster-1000/" + std::string(name_of(kind))};
   plan.place = {Place::Form::kFile, plan.spec.image};
   plan.label = "a1b2c3";
   if (kind == Kind::kPodman) {
@@ -136,6 +136,7 @@ std::string whole_text(const Plan& plan) {
   text += section("a worker", line.argv) + environment_text(one.environment, line.environment);
   text += section("what is left is listed by", list_leftovers(plan));
   text += section("and removed by", remove_leftovers(plan, {"1234", "5678"}));
+  text += section("given back by", release(plan));
   return text;
 }
 

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "muster/agent/job.h"
+#include "muster/agent/scratch_note.h"
+
+namespace muster::agent {
+
+// What processes that were killed leave behind: containers, and the empty part of the temporary directory. Call it when
+// no process of the job is left on this node. Blocks for seconds at most.
+void remove_traces(const JobSpec& job, const ScratchNote& scratch);
+
+// The containers alone.
+void remove_containers(const JobSpec& job);
+
+}  // namespace muster::agent

@@ -1,0 +1,304 @@
+#include "muster/container/prepare.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "muster/base/fd.h"
+#include "muster/base/random.h"
+#include "muster/base/strings.h"
+#include "muster/container/failure.h"
+#include "muster/container/inside.h"
+#include "muster/process/command.h"
+
+namespace muster::container {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+
+bool has_cdi() {
+  std::error_code error;
+  for (const char* folder : {"/etc/cdi", "/var/run/cdi"})
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
+      if (it->path().filename().string().find("nvidia") != std::string::npos) return true;
+  return false;
+}
+
+std::string user_name() {
+  const passwd* entry = ::getpwuid(::geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
+}
+
+Node this_node(Kind kind) {
+  Node node{.uid = ::geteuid(), .gid = ::getegid(), .user = user_name()};
+  if (exists("/dev/nvidiactl")) {
+    node.gpus = Gpus::kNvidia;
+    node.cdi = has_cdi();
+  } else if (exists("/dev/kfd")) {
+    node.gpus = Gpus::kAmd;
+  }
+  // Of this node, not of a shared home: "once a node". /var/tmp outlives a reboot, as the containers of enroot do.
+  node.storage = fmt::format("/var/tmp/muster-{}/{}", node.uid, name_of(kind));
+  return node;
+}
+
+// Ours alone: whoever can write there could swap what we are going to run.
+Result<void> make_own_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return system_error(errno, fmt::format("cannot make {}", path));
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return system_error(errno, path);
+  if (S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return {};
+  return Error{ErrorKind::kSystem, fmt::format("{} is not a directory of ours alone", path),
+               fmt::format("remove it: rm -r {}", shell_quote(path))};
+}
+
+// One muster of this node at a time. Released with the descriptor, by whatever way its holder ends.
+Result<Fd> take_turn(const std::string& path, Deadline deadline, const std::function<void()>& waiting) {
+  constexpr int kPeriodMs = 50;
+  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!file) return system_error(errno, fmt::format("cannot open {}", path));
+  for (bool said = false; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; said = true) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return system_error(errno, fmt::format("cannot lock {}", path));
+    if (deadline.passed())
+      return Error{ErrorKind::kTimeout, fmt::format("another muster holds {} and does not end", path), {}};
+    if (!said && waiting) waiting();
+    ::poll(nullptr, 0, kPeriodMs);
+  }
+  return file;
+}
+
+class Preparation {
+ public:
+  explicit Preparation(const Request& request) : request_(request) {
+    plan_.spec = request.spec;
+    plan_.node = this_node(request.spec.kind);
+    plan_.given_variables = request.given_variables;
+    plan_.label = random_uuid();
+  }
+
+  Result<Prepared> run() {
+    MUSTER_TRY_VOID(find_image());
+    MUSTER_TRY_VOID(check_mounts());
+    if (spec().name.empty()) {
+      MUSTER_TRY_VOID(fetch_image());
+    } else {
+      MUSTER_TRY_VOID(have_kept_one());
+      MUSTER_TRY_VOID(find_kept_one());
+    }
+    look_for_environment_file();
+    return look_inside();
+  }
+
+ private:
+  Spec& spec() { return plan_.spec; }
+  std::string runtime() { return std::string(name_of(spec().kind)); }
+
+  void say(const std::string& text) const {
+    if (request_.say) request_.say(text);
+  }
+
+  Error error(const std::string& what, std::string_view words, const Words& command) const {
+    return failure(request_.host, what, words, command);
+  }
+
+  // A command of the runtime, by its exit code; its errors are those of `what`.
+  Result<process::CommandOutput> ask(const Words& command, const std::string& what) {
+    auto said = process::run_command(command, runtime_environment(), request_.deadline);
+    if (!said) return error(what, said.error().message, command);
+    return said;
+  }
+
+  Result<process::CommandOutput> insist(const Words& command, const std::string& what) {
+    MUSTER_TRY(process::CommandOutput said, ask(command, what));
+    if (!said.status.success()) return error(what, said.errors.empty() ? said.output : said.errors, command);
+    return said;
+  }
+
+  process::Environment runtime_environment() {
+    process::Environment environment = request_.environment;
+    if (find(environment, "USER") == nullptr) set(environment, "USER", plan_.node.user);  // charliecloud insists
+    return environment;
+  }
+
+  // A path, where it looks like one or there is one; else a name that the runtime may know.
+  Result<void> find_image() {
+    std::string& image = spec().image;
+    if (image.empty()) return {};
+    plan_.place = {Place::Form::kName, image};
+    const bool path = image.starts_with('/') || image.starts_with("./") || image.starts_with("../");
+    // podman's names look like relative paths.
+    if (!path && (spec().kind == Kind::kPodman || !exists(image))) {
+      if (spec().kind == Kind::kEnroot && !container_may_exist()) return missing(image);
+      return {};
+    }
+    if (!exists(image)) return container_may_exist() ? Result<void>() : missing(image);
+    std::error_code ignored;
+    image = fs::absolute(image, ignored).string();
+    plan_.place = {fs::is_directory(image, ignored) ? Place::Form::kDirectory : Place::Form::kFile, image};
+    return {};
+  }
+
+  // A kept container that exists needs its image no more.
+  bool container_may_exist() { return !spec().name.empty(); }
+
+  Error missing(const std::string& image) const {
+    return {ErrorKind::kUsage, fmt::format("{}: there is no image {}", request_.host, image),
+            "give a file or directory that every node sees"};
+  }
+
+  Result<void> check_mounts() const {
+    std::error_code ignored;  // whoever writes there says it better
+    for (const std::string& directory : request_.directories) fs::create_directories(directory, ignored);
+    for (const Mount& mount : plan_.spec.mounts)
+      if (!exists(mount.source))
+        return Error{ErrorKind::kUsage,
+                     fmt::format("{}: {} cannot be mounted: it does not exist", request_.host, mount.source),
+                     "name what every node has"};
+    return {};
+  }
+
+  Result<void> fetch_image() {
+    if (spec().kind == Kind::kCharliecloud && plan_.place.form == Place::Form::kFile &&
+        !spec().image.ends_with(".sqfs") && !spec().image.ends_with(".squashfs"))
+      return Error{ErrorKind::kUsage,
+                   fmt::format("charliecloud runs directories and SquashFS files, not {}", spec().image),
+                   "add --container-name NAME: then it is unpacked, once a node"};
+    const Fetching fetch = fetching(plan_);
+    if (fetch.command.empty()) return {};
+    const std::string what = fmt::format("{} cannot fetch {}", runtime(), spec().image);
+    if (!fetch.known.empty()) {
+      MUSTER_TRY(process::CommandOutput known, ask(fetch.known, what));
+      if (known.status.success()) return {};
+    }
+    say(fmt::format("fetching the image {}", spec().image));
+    MUSTER_TRY(process::CommandOutput said, insist(fetch.command, what));
+    // "Loaded image: localhost/torch:2"
+    if (plan_.place.form == Place::Form::kFile) {
+      const std::string line = process::last_line(said.output);
+      plan_.place = {Place::Form::kName, line.substr(line.rfind(' ') + 1)};
+    }
+    return {};
+  }
+
+  Result<bool> kept_one_exists() {
+    const Existence query = existence(plan_);
+    if (!query.path.empty()) return exists(query.path);
+    MUSTER_TRY(process::CommandOutput said,
+               ask(query.command, fmt::format("{} does not say which containers there are", runtime())));
+    if (query.line.empty()) return said.status.success();
+    const auto lines = split(said.output, '\n');
+    return std::any_of(lines.begin(), lines.end(), [&](std::string_view line) { return trim(line) == query.line; });
+  }
+
+  // The file ".making" says that what is there may be half a container: its maker may have been killed.
+  Result<void> have_kept_one() {
+    if (spec().kind == Kind::kPodman && plan_.place.form == Place::Form::kDirectory)
+      return Error{ErrorKind::kUsage, "podman runs a root file system where it is, under no other name",
+                   "leave --container-name out, and add --container-writable where changes are to stay"};
+    MUSTER_TRY_VOID(make_own_directory(fs::path(plan_.node.storage).parent_path().string()));
+    MUSTER_TRY_VOID(make_own_directory(plan_.node.storage));
+    const std::string base = fmt::format("{}/.{}", plan_.node.storage, spec().name);
+    MUSTER_TRY(const Fd turn, take_turn(base + ".lock", request_.deadline, [&] {
+                 say(fmt::format("waiting for another muster that makes the container {}", spec().name));
+               }));
+    const std::string making = base + ".making";
+    const bool interrupted = exists(making);
+    MUSTER_TRY(const bool there, kept_one_exists());
+    if (there && !interrupted) return {};
+    if (spec().image.empty())
+      return Error{ErrorKind::kUsage, fmt::format("{}: {} has no container {}", request_.host, runtime(), spec().name),
+                   "name the image to make it of with --container"};
+    if (spec().kind != Kind::kPodman && plan_.place.form == Place::Form::kName && spec().image.starts_with('/'))
+      return missing(spec().image);
+    return make_kept_one(making, there);
+  }
+
+  Result<void> make_kept_one(const std::string& making, bool again) {
+    const std::string what = fmt::format("{} cannot make the container {} of {}", runtime(), spec().name, spec().image);
+    if (spec().kind == Kind::kPodman) MUSTER_TRY_VOID(fetch_image());
+    say(fmt::format("making the container {} of {}", spec().name, spec().image));
+    MUSTER_TRY_VOID(write_whole_file(making, ""));
+    for (const Words& step : creation(plan_, again)) {
+      if (auto made = insist(step, what); !made) return made.error();
+    }
+    ::unlink(making.c_str());
+    return {};
+  }
+
+  Result<void> find_kept_one() {
+    const std::string what = fmt::format("{} does not show the files of the container {}", runtime(), spec().name);
+    const Location where = location(plan_);
+    plan_.place = where.place;
+    if (!where.command.empty()) {
+      MUSTER_TRY(process::CommandOutput said, insist(where.command, what));
+      plan_.place.text = process::last_line(said.output);
+    }
+    if (where.variables.empty()) return {};
+    MUSTER_TRY(process::CommandOutput said, insist(where.variables, what));
+    for (std::string_view line : split(said.output, '\n')) {
+      const size_t equals = line.find('=');
+      if (equals != std::string_view::npos && is_plain_name(line.substr(0, equals)))
+        plan_.image_environment.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+    }
+    return {};
+  }
+
+  void look_for_environment_file() {
+    if (spec().kind != Kind::kCharliecloud || plan_.place.form != Place::Form::kDirectory) return;
+    plan_.has_environment_file = exists(plan_.place.text + "/ch/environment");
+  }
+
+  bool lacks_mount_points() const {
+    if (plan_.spec.kind != Kind::kCharliecloud || plan_.place.form != Place::Form::kDirectory) return false;
+    auto lacks = [&](const std::string& target) { return target != "/" && !exists(plan_.place.text + target); };
+    return std::any_of(plan_.spec.mounts.begin(), plan_.spec.mounts.end(),
+                       [&](const Mount& mount) { return !mount.target.starts_with("/tmp/") && lacks(mount.target); });
+  }
+
+  // The first run inside: it fetches what the runtime fetches by itself, makes mount points, and shows whether all that
+  // workers need works here.
+  Result<Prepared> look_inside() {
+    plan_.makes_mount_points = lacks_mount_points();
+    const CommandLine line = probe_command(plan_, runtime_environment(), request_.python);
+    plan_.makes_mount_points = false;
+    const std::string what = fmt::format("{} cannot run workers in {}", runtime(),
+                                         spec().name.empty() ? spec().image : "the container " + spec().name);
+    auto said = process::run_command(line.argv, line.environment, request_.deadline);
+    if (!said) return error(what, said.error().message, line.argv);
+    if (!said->status.success()) return error(what, said->errors.empty() ? said->output : said->errors, line.argv);
+    Probe probe = read_probe(said->output);
+    plan_.image_variables = std::move(probe.variables);
+    return Prepared{std::move(plan_), std::move(probe.python)};
+  }
+
+  const Request& request_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Result<Prepared> prepare(const Request& request) { return Preparation(request).run(); }
+
+void clean_up(const Plan& plan, const process::Environment& environment, Deadline deadline) {
+  const Words list = list_leftovers(plan);
+  if (list.empty()) return;
+  auto said = process::run_command(list, environment, deadline);
+  if (!said) return;
+  Words ids;
+  for (std::string_view line : split(said->output, '\n'))
+    if (!trim(line).empty()) ids.emplace_back(trim(line));
+  if (!ids.empty()) (void)process::run_command(remove_leftovers(plan, ids), environment, deadline);
+  if (const Words last = release(plan); !last.empty()) (void)process::run_command(last, environment, deadline);
+}
+
+}  // namespace muster::container

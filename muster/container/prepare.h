@@ -1,0 +1,38 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/container/commands.h"
+
+namespace muster::container {
+
+struct Request {
+  Spec spec = {};
+  std::string host = {};                  // what this node is called
+  process::Environment environment = {};  // of this process
+  std::set<std::string> given_variables = {};
+  std::vector<std::string> directories = {};  // of the node, made where they do not exist
+  std::string python = {};                    // PYTHON_EXEC; empty: python, else python3
+  Deadline deadline = Deadline::at(TimePoint::max());
+  std::function<void(const std::string&)> say = {};  // what takes long
+};
+
+struct Prepared {
+  Plan plan;
+  std::string python;  // of the image; empty: it has none
+};
+
+// Makes the container ready on this node and looks into it once. One that is kept is made where it does not exist: by one
+// muster at a time, the others wait, and one that was interrupted is made anew. Blocks until the deadline at most. Errors
+// name host, image and what the runtime said.
+Result<Prepared> prepare(const Request& request);
+
+// Removes what is left of the job's containers on this node: for the end of a job, whoever ends it. Blocks until the
+// deadline at most.
+void clean_up(const Plan& plan, const process::Environment& environment, Deadline deadline);
+
+}  // namespace muster::container
