@@ -39,6 +39,12 @@ add_library(muster_sodium STATIC IMPORTED)
 set_target_properties(muster_sodium PROPERTIES IMPORTED_LOCATION "${MUSTER_SODIUM_ARCHIVE}"
                                                INTERFACE_INCLUDE_DIRECTORIES "${MUSTER_SODIUM_INCLUDE}"
                                                INTERFACE_LINK_LIBRARIES "pthread")
+# yaml-cpp: likewise.
+find_library(MUSTER_YAML_ARCHIVE libyaml-cpp.a REQUIRED)
+find_path(MUSTER_YAML_INCLUDE yaml-cpp/yaml.h REQUIRED)
+add_library(muster_yaml STATIC IMPORTED)
+set_target_properties(muster_yaml PROPERTIES IMPORTED_LOCATION "${MUSTER_YAML_ARCHIVE}"
+                                             INTERFACE_INCLUDE_DIRECTORIES "${MUSTER_YAML_INCLUDE}")
 if(MUSTER_TESTS AND NOT MUSTER_FUZZ)
   find_package(GTest REQUIRED)
 endif()

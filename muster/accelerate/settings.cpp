@@ -1,0 +1,32 @@
+#include "muster/accelerate/settings.h"
+
+#include "muster/base/error.h"
+#include "muster/base/strings.h"
+
+namespace muster::accelerate {
+
+std::optional<std::string> Settings::get(std::string_view name) const {
+  if (auto found = settings_.find(name); found != settings_.end()) return found->second.value;
+  const Option* option = find_option(name);
+  MUSTER_CHECK(option != nullptr);
+  if (option->kind == Kind::kFlag) return "False";
+  return option->default_value == nullptr ? std::nullopt : std::optional<std::string>(option->default_value);
+}
+
+std::optional<int64_t> Settings::integer(std::string_view name) const {
+  auto text = get(name);
+  return text ? parse_int(*text) : std::nullopt;
+}
+
+Source Settings::source(std::string_view name) const {
+  auto found = settings_.find(name);
+  return found == settings_.end() ? Source::kDefault : found->second.source;
+}
+
+void Settings::set(std::string_view name, std::optional<std::string> value, Source source) {
+  const Option* option = find_option(name);
+  MUSTER_CHECK(option != nullptr);
+  settings_[std::string(option->name)] = {std::move(value), source};
+}
+
+}  // namespace muster::accelerate

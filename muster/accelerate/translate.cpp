@@ -1,0 +1,314 @@
+#include "muster/accelerate/translate.h"
+
+#include <algorithm>
+
+#include "muster/accelerate/worker_variables.h"
+#include "muster/base/strings.h"
+
+namespace muster::accelerate {
+namespace {
+
+constexpr int kDefaultPort = 29500;
+
+std::string plural(int count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "es");
+}
+
+class Translator {
+ public:
+  Translator(const CommandLine& line, const Machine& machine)
+      : line_(line), settings_(line.settings), machine_(machine) {}
+
+  Result<Launch> translate() {
+    MUSTER_TRY_VOID(refuse_unsupported());
+    MUSTER_TRY_VOID(check_together());
+    MUSTER_TRY_VOID(read_counts());
+    find_machines();
+    choose_way();
+    MUSTER_TRY_VOID(place_processes());
+    MUSTER_TRY_VOID(plan_machines());
+    plan_options();
+    MUSTER_TRY(launch_.environment, worker_variables(settings_, way_, here_, machine_));
+    launch_.arguments.insert(launch_.arguments.end(), line_.own.begin(), line_.own.end());
+    launch_.arguments.insert(launch_.arguments.end(), line_.program.begin(), line_.program.end());
+    return std::move(launch_);
+  }
+
+ private:
+  bool on(std::string_view flag) const { return settings_.flag(flag); }
+  void note(std::string text) { launch_.notes.push_back(std::move(text)); }
+  void add(std::string word) { launch_.arguments.push_back(std::move(word)); }
+
+  // An option of muster's own, with a value or without.
+  bool has_own(std::string_view option) const {
+    return std::any_of(line_.own.begin(), line_.own.end(), [&](const std::string& word) {
+      return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
+    });
+  }
+
+  Result<void> refuse_unsupported() {
+    if ((on("tpu") || on("tpu_cluster")) && !on("cpu"))
+      return Error{ErrorKind::kUsage, "--tpu: muster starts no jobs on TPUs", "use accelerate itself for that"};
+    for (std::string_view flag : {"deepspeed_exclusion_filter", "deepspeed_inclusion_filter"})
+      if (settings_.get(flag))
+        return Error{ErrorKind::kUsage, fmt::format("--{} is not supported", flag), "leave hosts out of the hostfile"};
+    for (const Option& option : options())
+      if (option.group == Group::kElsewhere && settings_.given(option.name))
+        note(fmt::format("--{} has no effect here", option.name));
+    for (std::string_view flag : {"offload_optimizer_nvme_path", "offload_param_nvme_path"})
+      if (settings_.get(flag))
+        note(fmt::format("--{} reaches no worker, with accelerate neither; write it into --deepspeed_config_file",
+                         flag));
+    return {};
+  }
+
+  Result<void> check_together() {
+    std::vector<std::string> given;
+    for (std::string_view flag : {"cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp"})
+      if (settings_.given(flag)) given.push_back(fmt::format("--{}", flag));
+    if (given.size() > 1 && !machine_.agent)
+      return Error{ErrorKind::kUsage, fmt::format("{} exclude each other", join(given, " and ")),
+                   "leave all but one of them out"};
+    if (settings_.given("multi_gpu") && settings_.given("num_processes") && !machine_.agent &&
+        settings_.integer("num_processes").value_or(2) < 2)
+      return Error{ErrorKind::kUsage, "--multi_gpu is for two processes or more",
+                   "leave it out, or give a larger --num_processes"};
+    if (on("use_parallelism_config") && (!on("use_fsdp") || settings_.get("fsdp_version") == "1"))
+      return Error{ErrorKind::kUsage, "--use_parallelism_config needs --use_fsdp and --fsdp_version 2", "give both"};
+    if (on("module") && on("no_python"))
+      return Error{ErrorKind::kUsage, "--module and --no_python exclude each other", "leave one of them out"};
+    return {};
+  }
+
+  Result<void> read_counts() {
+    constexpr int64_t kMost = 1'000'000;
+    for (std::string_view flag :
+         {"num_processes", "num_machines", "machine_rank", "main_process_port", "num_cpu_threads_per_process"})
+      if (auto number = settings_.integer(flag); number && (*number < 0 || *number > kMost))
+        return Error{ErrorKind::kUsage, fmt::format("--{}: {} is out of range", flag, *number),
+                     "write a small number, 0 or more"};
+    if (settings_.integer("num_machines") == 0)
+      return Error{ErrorKind::kUsage, "--num_machines: there is no job on 0 machines", "write 1 or more"};
+    if (auto total = settings_.integer("num_processes")) total_ = std::max(1, static_cast<int>(*total));
+    return {};
+  }
+
+  void find_machines() {
+    for (std::string_view flag : {"mpirun_hostfile", "deepspeed_hostfile"}) {
+      auto file = settings_.get(flag);
+      if (!file || machine_.agent) continue;
+      hostfile_ = *file;
+      if (flag == "mpirun_hostfile")
+        note(fmt::format("the hosts of {} are started from here; no MPI is involved", *file));
+    }
+    from_here_ = !hostfile_.empty() || has_own("--hosts") || has_own("--hostfile") || has_own("--local-nodes");
+    const auto given = settings_.integer("num_machines");
+    // A config file that nobody edited says 1.
+    const bool said = given && (settings_.given("num_machines") || *given > 1);
+    if (said) machines_ = static_cast<int>(*given);
+    if (!said && !from_here_ && machine_.machines) {
+      machines_ = *machine_.machines;
+      if (machines_ > 1) note(fmt::format("{} machines, as {} says", machines_, machine_.scheduler));
+    }
+    machines_said_ = said;
+    if (settings_.given("machine_rank")) {
+      rank_ = static_cast<int>(*settings_.integer("machine_rank"));
+    } else if (machine_.rank) {
+      rank_ = *machine_.rank;
+      derived_ = true;
+    } else if (auto rank = settings_.integer("machine_rank")) {
+      rank_ = static_cast<int>(*rank);
+    }
+  }
+
+  bool several_machines() const { return machines_ > 1 || from_here_ || machine_.agent; }
+
+  int listed_gpus() const {
+    const std::string ids = settings_.get("gpu_ids").value_or("all");
+    return ids == "all" ? machine_.gpus : static_cast<int>(split(ids, ',').size());
+  }
+
+  void choose_way() {
+    const bool sharded = (on("use_fsdp") || on("use_megatron_lm") || on("use_deepspeed")) && !on("cpu");
+    const bool asked = (on("multi_gpu") && !on("cpu")) || sharded;
+    const bool cpu = on("cpu") || on("use_cpu");
+    const bool several = total_ ? *total_ > 1 : !cpu && listed_gpus() > 1;
+    if (on("use_deepspeed") && !on("cpu")) {
+      way_ = Way::kDeepspeed;
+    } else if (asked && !on("use_cpu")) {
+      way_ = Way::kRanked;
+    } else if (!asked && !several && !several_machines()) {
+      way_ = Way::kPlain;
+    } else {
+      way_ = cpu || machine_.gpus == 0 ? Way::kCpu : Way::kRanked;
+    }
+    launch_.ranked = way_ != Way::kPlain;
+    say_better(asked, cpu);
+  }
+
+  // Where accelerate would have started less than was asked for.
+  void say_better(bool asked, bool cpu) {
+    const std::string total = total_ ? plural(*total_, "process") : "several processes";
+    if (asked && machine_.gpus == 0 && !on("use_cpu") && !from_here_ && !inherits("ACCELERATE_USE_CPU"))
+      note(
+          "no GPU is seen here: on the CPU every process of --multi_gpu takes itself for the only one; use --cpu for "
+          "that");
+    if (asked || way_ == Way::kPlain || from_here_) return;
+    if (way_ == Way::kCpu) {
+      note(fmt::format("{}{}: as many ranks on the CPU (accelerate starts one process a machine, without a rank)",
+                       total, cpu ? "" : " and no GPU here"));
+    } else if (machine_.gpus == 1) {
+      note(fmt::format(
+          "{} and one GPU a machine: as many ranks (accelerate starts one process a machine, without a rank)", total));
+    }
+  }
+
+  bool inherits(std::string_view name) const {
+    return std::any_of(machine_.environment.begin(), machine_.environment.end(),
+                       [&](const auto& v) { return v.first == name; });
+  }
+
+  // How many run here.
+  Result<void> place_processes() {
+    launch_.processes = total_;
+    if (way_ == Way::kPlain) {
+      here_ = 1;
+    } else if (machine_.workers) {
+      here_ = *machine_.workers;
+    } else if (!total_) {
+      here_ = way_ == Way::kCpu ? 1 : std::max(1, listed_gpus());
+    } else if (!several_machines()) {
+      here_ = *total_;
+    } else {
+      MUSTER_TRY_VOID(divide());
+    }
+    const bool known =
+        total_ || way_ == Way::kPlain || way_ == Way::kCpu || settings_.get("gpu_ids").value_or("all") != "all";
+    if (known && here_ > 0) add(fmt::format("--nproc-per-node={}", here_));
+    if (way_ == Way::kRanked && !from_here_ && machine_.gpus > 0 && here_ > listed_gpus())
+      note(fmt::format("{} here share {} GPU{}, which NCCL refuses", plural(here_, "process"), listed_gpus(),
+                       listed_gpus() == 1 ? "" : "s"));
+    return {};
+  }
+
+  // Of a job on several machines; where they are started from here the launcher does it, which knows them all.
+  Result<void> divide() {
+    if (from_here_ && !machines_said_) return {};
+    if (*total_ < machines_)
+      return Error{ErrorKind::kUsage,
+                   fmt::format("--num_processes {} is the number of all processes, and there are {} machines", *total_,
+                               machines_),
+                   fmt::format("write {} or more", machines_)};
+    const bool uneven = *total_ % machines_ != 0;
+    here_ = share_of(*total_, machines_, rank_.value_or(0));
+    launch_.uneven = uneven && !rank_;
+    if (uneven && !machine_.agent)
+      note(fmt::format("{} on {} machines: {} on the first{}, {} on the other{} (accelerate loses the remainder)",
+                       plural(*total_, "process"), machines_, *total_ / machines_ + 1,
+                       *total_ % machines_ > 1 ? fmt::format(" {}", *total_ % machines_) : "", *total_ / machines_,
+                       machines_ - *total_ % machines_ > 1 ? "s" : ""));
+    return {};
+  }
+
+  Result<void> plan_machines() {
+    if (machine_.agent) {
+      if (!has_own("--rdzv-id")) add("--rdzv-id=none");
+      return {};
+    }
+    if (!hostfile_.empty()) add("--hostfile=" + hostfile_);
+    if (machines_said_) add(fmt::format("--nnodes={}", machines_));
+    if (from_here_) return {};
+    return machines_ > 1 ? plan_meeting() : plan_port();
+  }
+
+  Result<void> plan_meeting() {
+    const bool c10d = settings_.get("rdzv_backend") != "static";
+    auto ip = settings_.get("main_process_ip");
+    if (ip && trim(*ip).empty()) ip.reset();
+    const int port = static_cast<int>(settings_.integer("main_process_port").value_or(0));
+    if (!ip && !machine_.machines)
+      return Error{ErrorKind::kUsage, fmt::format("nobody says where {} machines meet", machines_),
+                   "give --main_process_ip HOST on every one"};
+    if (settings_.given("main_process_port") && port == 0)
+      note("--main_process_port 0: machines cannot guess each other's port; the default is used");
+    if (c10d && on("same_network") && ip)
+      note(fmt::format("c10d and --same_network: all meet at {} (accelerate drops the address)", *ip));
+    if (ip && c10d) {
+      const bool v6 = ip->find(':') != std::string::npos && !ip->starts_with('[');
+      const std::string host = v6 ? fmt::format("[{}]", *ip) : *ip;
+      add(port > 0 ? fmt::format("--rdzv-endpoint={}:{}", host, port) : "--rdzv-endpoint=" + host);
+    } else if (ip) {
+      add("--master-addr=" + *ip);
+      if (port > 0) add(fmt::format("--master-port={}", port));
+    }
+    if (!c10d && rank_ && !derived_) add(fmt::format("--node-rank={}", *rank_));
+    return {};
+  }
+
+  Result<void> plan_port() {
+    const auto given = settings_.integer("main_process_port");
+    if (way_ == Way::kPlain) return {};
+    if (!inherits("PET_RDZV_ID") && !has_own("--rdzv-id")) add("--rdzv-id=none");
+    const int port = static_cast<int>(given.value_or(kDefaultPort));
+    if (port == 0 || settings_.get("rdzv_backend") != "static") return {};
+    if (machine_.port_is_free(port)) {
+      add(fmt::format("--master-port={}", port));
+    } else if (given) {
+      note(fmt::format("port {} is taken: a free one is used", port));
+    }
+    return {};
+  }
+
+  void plan_options() {
+    const std::string backend = *settings_.get("rdzv_backend");
+    if (backend != "static" && way_ != Way::kPlain && !from_here_) add("--rdzv-backend=" + backend);
+    for (const auto& [flag, option] : {std::pair("rdzv_conf", "--rdzv-conf"),
+                                       {"max_restarts", "--max-restarts"},
+                                       {"monitor_interval", "--monitor-interval"},
+                                       {"tee", "--tee"},
+                                       {"log_dir", "--log-dir"},
+                                       {"role", "--role"}})
+      if (auto value = settings_.get(flag); value && settings_.source(flag) != Source::kDefault)
+        add(fmt::format("{}={}", option, *value));
+    if (on("quiet")) add("--quiet");
+    // What the script looks like does not matter: Python runs it.
+    add(on("module") ? "--module" : on("no_python") ? "--no-python" : "--run-path");
+  }
+
+  const CommandLine& line_;
+  const Settings& settings_;
+  const Machine& machine_;
+  Launch launch_;
+  std::optional<int> total_, rank_;
+  int machines_ = 1;
+  int here_ = 0;  // 0: the launcher divides
+  bool machines_said_ = false, from_here_ = false, derived_ = false;
+  std::string hostfile_;
+  Way way_ = Way::kPlain;
+};
+
+}  // namespace
+
+Result<Launch> translate(const CommandLine& line, const Machine& machine) {
+  return Translator(line, machine).translate();
+}
+
+int share_of(int processes, int machines, int rank) {
+  return processes / machines + (rank < processes % machines ? 1 : 0);
+}
+
+std::string in_its_words(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+      {"--nnodes", "--num_machines"},         {"--nproc-per-node", "--num_processes"},
+      {"--node-rank", "--machine_rank"},      {"--rdzv-endpoint", "--main_process_ip"},
+      {"--master-addr", "--main_process_ip"}, {"--master-port", "--main_process_port"},
+      {"--rdzv-backend", "--rdzv_backend"},   {"--rdzv-conf", "--rdzv_conf"},
+      {"--max-restarts", "--max_restarts"},   {"--log-dir", "--log_dir"},
+      {"--no-python", "--no_python"}};
+  for (const auto& [ours, theirs] : kNames)
+    for (size_t at = text.find(ours); at != std::string::npos; at = text.find(ours, at + theirs.size()))
+      text.replace(at, ours.size(), theirs);
+  return text;
+}
+
+}  // namespace muster::accelerate
