@@ -73,7 +73,8 @@ class Maker {
     set("ACCELERATE_MIXED_PRECISION", precision);
     if (precision != "fp8") return {};
     set_group(Group::kFp8);
-    auto override = split(*settings_.get("fp8_override_linear_precision"), ',');
+    const std::string three = settings_.get("fp8_override_linear_precision").value_or("");
+    auto override = split(three, ',');
     const std::string_view names[] = {"FPROP", "DGRAD", "WGRAD"};
     for (size_t i = 0; i < std::size(names) && i < override.size(); ++i)
       set(fmt::format("ACCELERATE_FP8_OVERRIDE_{}", names[i]), std::string(override[i]));

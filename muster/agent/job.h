@@ -88,6 +88,7 @@ struct JobSpec {
   Flavor flavor = Flavor::kMuster;
   Command command;
   int workers = 1;
+  bool ranked = true;                    // false: one worker that gets none of torchrun's variables
   std::string host;                      // what this node is called
   std::optional<Membership> membership;  // none: the job has this node alone
   std::string role = "default";

@@ -111,8 +111,10 @@ const std::string* find_variable(const process::Environment& environment, std::s
 
 process::Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement) {
   Overlay overlay;
-  set_ranks(overlay, job, placement);
-  set_torchelastic(overlay, job, round);
+  if (job.ranked) {
+    set_ranks(overlay, job, placement);
+    set_torchelastic(overlay, job, round);
+  }
   if (job.virtual_local_rank) set_virtual_device(overlay, job, placement.local_rank);
   set_muster(overlay, job, round, placement);
   for (const auto& [name, value] : round.variables) overlay.set(name, value);

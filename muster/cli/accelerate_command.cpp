@@ -1,8 +1,51 @@
+#include <unistd.h>
+
+#include "muster/base/fd.h"
+#include "muster/cli/accelerate_plan.h"
 #include "muster/cli/commands.h"
+#include "muster/cli/help.h"
+#include "muster/cli/verbs.h"
 
 namespace muster::cli {
+namespace {
 
-int accelerate_command(const std::vector<std::string>& /*arguments*/) { return 2; }
-int accelerate_launch_command(const std::vector<std::string>& /*arguments*/) { return 2; }
+int fail(const Error& error) {
+  const std::string text = fmt::format("muster: error: {}\n", error.text());
+  (void)write_all(STDERR_FILENO, text.data(), text.size());
+  return exit_code(error);
+}
+
+int show_help() { return print(verb_help(Verb::kAccelerate, "muster accelerate", style_of(STDOUT_FILENO))); }
+
+}  // namespace
+
+int accelerate_launch_command(const std::vector<std::string>& arguments) {
+  const Facts facts = real_facts();
+  std::vector<std::string> notes;
+  auto line = read_accelerate(arguments, facts, notes);
+  if (!line) return fail(line.error());
+  if (line->help) return show_help();
+  auto job = translate_accelerate(*line, facts);
+  if (!job) return fail(job.error());
+  job->launch.notes.insert(job->launch.notes.begin(), notes.begin(), notes.end());
+  const std::string typed = "muster accelerate launch";
+  return run_with_mates(Verb::kRun, typed, job->parsed, facts, [&] {
+    auto plan = plan_accelerate(*job, facts);
+    return plan ? carry_out(Verb::kRun, typed, job->parsed, facts, *plan, job->arguments) : fail(plan.error());
+  });
+}
+
+int accelerate_command(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) return fail({ErrorKind::kUsage, "no sub-command", "write muster accelerate launch train.py"});
+  const std::string& word = arguments[0];
+  if (word == "launch") return accelerate_launch_command({arguments.begin() + 1, arguments.end()});
+  if (word == "--help" || word == "-h") return show_help();
+  if (word.starts_with('-') || word.ends_with(".py"))
+    return fail({ErrorKind::kUsage, fmt::format("'{}' stands where launch should", word),
+                 fmt::format("write muster accelerate launch {}", word)});
+  return fail(
+      {ErrorKind::kUsage, fmt::format("muster has accelerate's launch and nothing else, not '{}'", word),
+       fmt::format("use accelerate {} itself; muster accelerate launch reads what accelerate config wrote", word)});
+}
 
 }  // namespace muster::cli

@@ -15,6 +15,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
 #include "muster/base/version.h"
+#include "muster/cli/accelerate_plan.h"
 #include "muster/cli/agent_fetch.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/env_diff.h"
@@ -118,6 +119,7 @@ Result<JobPlan> plan_part(const cluster::Description& description) {
   assignment.position = description.position;
   assignment.workers = description.workers;
   Facts facts = real_facts(STDIN_FILENO);
+  if (verb->verb == Verb::kAccelerate) return plan_accelerate_part(description.arguments, facts, assignment);
   MUSTER_TRY(Parsed parsed, parse_arguments(verb->verb, description.arguments, facts.getenv));
   if (parsed.immediate) return Error{ErrorKind::kPeer, "nothing to run", {}};
   return plan_member(verb->verb, parsed, facts, assignment);

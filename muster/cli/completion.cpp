@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/base/strings.h"
+#include "muster/cli/accelerate_options.h"
 #include "muster/cli/options.h"
 #include "muster/cli/text_layout.h"
 #include "muster/cli/verbs.h"
@@ -28,6 +29,13 @@ std::string offered_values(const Option& option) {
   return words.size() > 1 ? join(words, " ") : "";
 }
 
+// accelerate's names have underscores, and may be written with dashes.
+std::string with_dashes(const Option& option) {
+  std::string name = dashed(option);
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
 std::string verb_names() {
   std::vector<std::string> names;
   for (const VerbInfo& verb : verbs()) names.emplace_back(verb.name);
@@ -36,12 +44,12 @@ std::string verb_names() {
 
 std::string bash_verb(const VerbInfo& verb) {
   std::vector<std::string> all, with_value;
-  for (const Option& option : options()) {
-    if (!option.in(verb.verb)) continue;
+  for (const Option& option : options_of(verb.verb)) {
     std::vector<std::string> names = {dashed(option)};
     if (option.short_flag != 0) names.push_back({'-', option.short_flag});
     all.insert(all.end(), names.begin(), names.end());
     if (!underscored(option).empty()) names.push_back(underscored(option));
+    if (verb.verb == Verb::kAccelerate && option.id == Opt::kCount) names.push_back(with_dashes(option));
     if (option.takes_value()) with_value.insert(with_value.end(), names.begin(), names.end());
   }
   return fmt::format("    {})\n      options='{}'\n      with_value=' {} '\n      words='{}' ;;\n", verb.name,
@@ -57,6 +65,8 @@ std::string bash(std::string_view command) {
       "  COMPREPLY=()\n"
       "  if [[ ${COMP_WORDS[0]##*/} == torchrun ]]; then\n"
       "    verb=torchrun i=1\n"
+      "  elif [[ ${COMP_WORDS[0]##*/} == accelerate-launch ]]; then\n"
+      "    verb=accelerate i=1\n"
       "  elif ((COMP_CWORD == 1)); then\n";
   text += fmt::format("    COMPREPLY=($(compgen -W '{} --help --version' -- \"$cur\"))\n    return\n", verb_names());
   text +=
@@ -68,6 +78,10 @@ std::string bash(std::string_view command) {
   text +=
       "    *) return ;;\n"
       "  esac\n"
+      "  if [[ $verb == accelerate ]]; then\n"
+      "    if [[ ${COMP_WORDS[2]} == launch ]] && ((COMP_CWORD > 2)); then i=3; fi\n"
+      "    ((i == 2)) || words=''\n"
+      "  fi\n"
       "  # What stands behind the program is the program's own: files.\n"
       "  while ((i < COMP_CWORD)); do\n"
       "    [[ ${COMP_WORDS[i]} == -* ]] || return\n"
@@ -83,10 +97,13 @@ std::string bash(std::string_view command) {
       "  [[ $cur == = ]] && cur=''\n"
       "  case ${pending//_/-} in\n"
       "    '') ;;\n";
-  for (const Option& option : options()) {
+  std::vector<Option> all(options().begin(), options().end());
+  for (const Option& option : options_of(Verb::kAccelerate))
+    if (option.id == Opt::kCount) all.push_back(option);
+  for (const Option& option : all) {
     std::string values = offered_values(option);
     if (values.empty()) continue;
-    text += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;\n", dashed(option), values);
+    text += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$cur\")); return ;;\n", with_dashes(option), values);
   }
   text +=
       "    *) return ;;\n"
@@ -135,9 +152,16 @@ std::string zsh_option(const Option& option) {
 }
 
 std::string zsh_verb(const VerbInfo& verb) {
-  std::string text = fmt::format("    {})\n      _arguments -s -S \\\n", verb.name);
-  for (const Option& option : options())
-    if (option.in(verb.verb)) text += zsh_option(option);
+  std::string text = fmt::format("    {})\n", verb.name);
+  if (verb.verb == Verb::kAccelerate)
+    text +=
+        "      if [[ ${words[1]:t} != accelerate-launch ]]; then\n"
+        "        ((CURRENT == 2)) && { compadd launch; return }\n"
+        "        shift words\n"
+        "        ((CURRENT--))\n"
+        "      fi\n";
+  text += "      _arguments -s -S \\\n";
+  for (const Option& option : options_of(verb.verb)) text += zsh_option(option);
   switch (verb.words) {
     case Words::kProgram:
       text += "        '(-)1:program:_files' \\\n        '*:argument:_files' ;;\n";
@@ -160,6 +184,8 @@ std::string zsh(std::string_view command) {
       "  local verb\n"
       "  if [[ ${words[1]:t} == torchrun ]]; then\n"
       "    verb=torchrun\n"
+      "  elif [[ ${words[1]:t} == accelerate-launch ]]; then\n"
+      "    verb=accelerate\n"
       "  elif ((CURRENT == 2)); then\n"
       "    local -a verbs=(\n";
   for (const VerbInfo& verb : verbs()) text += fmt::format("      '{}:{}'\n", verb.name, zsh_escape(verb.summary));
@@ -198,8 +224,7 @@ std::string fish() {
   text += "complete -c muster -n __fish_use_subcommand -f -l version -d 'print the version'\n";
   for (const VerbInfo& verb : verbs()) {
     const std::string condition = fmt::format("-n '__fish_seen_subcommand_from {}'", verb.name);
-    for (const Option& option : options()) {
-      if (!option.in(verb.verb)) continue;
+    for (const Option& option : options_of(verb.verb)) {
       text += fmt::format("complete -c muster {} -l {}", condition, option.name);
       if (option.short_flag != 0) text += fmt::format(" -s {}", option.short_flag);
       std::string values = offered_values(option);

@@ -124,6 +124,8 @@ Facts real_facts(int launcher) {
   facts.getenv = environment_variable;
   facts.gpus = [] { return process::count_gpus(environment_variable); };
   facts.usable_cores = [] { return process::usable_cores(); };
+  facts.physical_cores = [] { return process::physical_cores(); };
+  facts.gpu_peer_access = [] { return process::have_peer_access(); };
   facts.affinity_cpus = [] { return static_cast<int>(process::affinity_cpus().size()); };
   facts.find_python = [] { return process::find_python(environment_variable); };
   facts.find_program = [](const std::string& name) {

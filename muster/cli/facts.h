@@ -43,6 +43,8 @@ struct Facts {
   GetEnv getenv;
   std::function<process::GpuCount()> gpus;
   std::function<int()> usable_cores;
+  std::function<int()> physical_cores;    // not hyperthreads; 0: unknown
+  std::function<bool()> gpu_peer_access;  // see process::have_peer_access
   std::function<int()> affinity_cpus;
   std::function<Result<std::string>()> find_python;
   std::function<Result<std::string>(const std::string&)> find_program;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "muster/cli/accelerate_options.h"
 #include "muster/cli/verbs.h"
 
 namespace muster::cli {
@@ -25,6 +26,22 @@ std::string group_options(Verb verb, OptionGroup group, const TextStyle& style) 
   for (const Option& option : options()) {
     if (!option.in(verb) || option.group != group) continue;
     text += fmt::format("  {}\n", option_heading(option)) + wrap(option_text(option, verb), 6, style.width);
+  }
+  return text;
+}
+
+// The flags of `accelerate launch`, from its own table.
+std::string accelerate_options(const TextStyle& style) {
+  std::string text;
+  for (accelerate::Group group : accelerate::shown_groups()) {
+    text += heading(fmt::format("{}:", accelerate::group_title(group)), style);
+    for (const accelerate::Option& option : accelerate::options()) {
+      if (option.group != group) continue;
+      const Option shown = shown_option(option);
+      text +=
+          fmt::format("  {}\n", option_heading(shown)) + wrap(option_text(shown, Verb::kAccelerate), 6, style.width);
+    }
+    text += "\n";
   }
   return text;
 }
@@ -69,8 +86,9 @@ std::string general_help(const TextStyle& style) {
 
 std::string verb_help(Verb verb, std::string_view program, const TextStyle& style) {
   const VerbInfo& about = info(verb);
+  const std::string first = verb == Verb::kAccelerate ? fmt::format("{} launch", program) : std::string(program);
   std::string text =
-      fmt::format("usage: {} [OPTION…]{}{}\n\n", program, about.synopsis.empty() ? "" : " ", about.synopsis);
+      fmt::format("usage: {} [OPTION…]{}{}\n\n", first, about.synopsis.empty() ? "" : " ", about.synopsis);
   text += wrap(about.description, 0, style.width) + "\n";
   text += examples(about.examples, style);
   bool variables = false;
@@ -79,7 +97,16 @@ std::string verb_help(Verb verb, std::string_view program, const TextStyle& styl
     if (!block.empty()) text += heading(fmt::format("{}:", group_title(group)), style) + block + "\n";
     variables = variables || block.find("[PET_") != std::string::npos;
   }
-  if (about.words == Words::kProgram)
+  if (verb == Verb::kAccelerate) {
+    text += accelerate_options(style);
+    text += wrap(
+        "Options stand before PROGRAM; everything behind it belongs to it. --a_b may be written --a-b, and not cut "
+        "short. Options of `muster run` that accelerate and torchrun do not have (--hosts, --container, --prologue, "
+        "--env, --label, --report, --dry-run …) may be given too. PET_* variables count as with accelerate: for what "
+        "it "
+        "has no flag for.",
+        0, style.width);
+  } else if (about.words == Words::kProgram)
     text += wrap(
         "Options stand before PROGRAM; everything behind it belongs to it. --a-b may be written --a_b and cut short "
         "where that is unambiguous.",

@@ -37,6 +37,20 @@ Result<void> Planner::plan_nodes() {
   return plan_named_hosts();
 }
 
+// As many as were asked for over all nodes; a spare is ready for the share of any.
+Result<void> Planner::share_out_processes() {
+  FanOut* spec = fan_out();
+  if (spec == nullptr || !wishes_.processes) return {};
+  const int nodes = spec->membership.max_nodes;
+  const int processes = *wishes_.processes;
+  if (processes < nodes)
+    return about(Opt::kNprocPerNode, {ErrorKind::kUsage, fmt::format("{} for {} nodes", processes, nodes),
+                                      fmt::format("ask for {} or more, or for fewer nodes with --nnodes", nodes)});
+  for (int i = 0; i < static_cast<int>(spec->hosts.size()); ++i)
+    spec->hosts[static_cast<size_t>(i)].workers = processes / nodes + (i < processes % nodes ? 1 : 0);
+  return {};
+}
+
 Result<void> Planner::read_conf() {
   auto conf = parse_rendezvous_conf(text(Opt::kRdzvConf));
   if (!conf) return about(Opt::kRdzvConf, conf.error());

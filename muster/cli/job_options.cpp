@@ -32,6 +32,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());
   MUSTER_TRY_VOID(plan_nodes());
+  MUSTER_TRY_VOID(share_out_processes());
   MUSTER_TRY_VOID(plan_env_diff());
   MUSTER_TRY_VOID(plan_set_up());
   MUSTER_TRY_VOID(plan_container());
@@ -131,6 +132,7 @@ Result<void> Planner::plan_workers() {
       MUSTER_TRY(job_.workers, count(std::get<Countable>(*wanted)));
     }
   }
+  job_.ranked = wishes_.ranked;
   job_.role = text(Opt::kRole);
   job_.virtual_local_rank = parsed_.flag(Opt::kVirtualLocalRank);
   if (parsed_.has(Opt::kNumaBinding)) job_.binding = process::parse_binding(text(Opt::kNumaBinding));
@@ -200,6 +202,17 @@ Result<void> Planner::plan_failures() {
 void Planner::plan_environment() {
   plan_.given_environment = without_token(facts_.environment);
   job_.environment = without_token(environment_);
+  // What --env or a prologue has just set is as it was wanted.
+  auto untouched = [&](const std::string& name) {
+    const std::string* before = agent::find_variable(facts_.environment, name);
+    const std::string* now = agent::find_variable(environment_, name);
+    return now == nullptr || (before != nullptr && *before == *now);
+  };
+  for (const auto& [name, value] : wishes_.environment) {
+    if (!untouched(name)) continue;
+    std::erase_if(job_.environment, [&n = name](const auto& entry) { return entry.first == n; });
+    job_.environment.emplace_back(name, value);
+  }
   if (agent::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr) return;
   // Each agent sets it for its own workers.
   const bool agents_do = fan_out() != nullptr;
@@ -235,12 +248,13 @@ Result<void> Planner::check_descriptors() {
                   needed)};
 }
 
-Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts) {
-  return Planner(verb, parsed, facts).plan();
+Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts, const Wishes& wishes) {
+  return Planner(verb, parsed, facts, wishes).plan();
 }
 
-Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment) {
-  return Planner(verb, parsed, facts, &assignment).plan();
+Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment,
+                            const Wishes& wishes) {
+  return Planner(verb, parsed, facts, wishes, &assignment).plan();
 }
 
 }  // namespace muster::cli

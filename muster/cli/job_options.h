@@ -36,9 +36,16 @@ struct JobPlan {
   std::vector<Note> notes;
 };
 
+// What a front end with a command line of its own (accelerate launch) wants besides what options can say.
+struct Wishes {
+  process::Environment environment;  // for every worker, over what it inherits
+  std::optional<int> processes;      // of all nodes together; the first nodes get the remainder
+  bool ranked = true;                // false: one worker without any of torchrun's variables
+};
+
 // What the options of run, torchrun or launch come to on this machine. Errors are the user's: kUsage, or kNotFound and
 // kNotExecutable for the program.
-Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts);
+Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts, const Wishes& wishes = {});
 
 // What a launcher has decided for the node of an agent that it started.
 struct Assignment {
@@ -48,6 +55,7 @@ struct Assignment {
   int position = 0;
   std::optional<int> workers;  // instead of --nproc-per-node
 };
-Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment);
+Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment,
+                            const Wishes& wishes = {});
 
 }  // namespace muster::cli

@@ -16,11 +16,13 @@ namespace muster::cli {
 // theme; this header is for them alone.
 class Planner {
  public:
-  Planner(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment* assignment = nullptr)
+  Planner(Verb verb, const Parsed& parsed, const Facts& facts, const Wishes& wishes,
+          const Assignment* assignment = nullptr)
       : verb_(verb),
         ours_(verb == Verb::kRun),
         parsed_(parsed),
         facts_(facts),
+        wishes_(wishes),
         assignment_(assignment),
         environment_(facts.environment) {}
 
@@ -40,6 +42,7 @@ class Planner {
 
   // job_nodes.cpp: which nodes there are.
   Result<void> plan_nodes();
+  Result<void> share_out_processes();
   Result<void> read_conf();
   Result<void> plan_ports();
   Result<void> plan_member();
@@ -131,6 +134,7 @@ class Planner {
   const bool ours_;
   Parsed parsed_;  // with what the surroundings say where nothing was given
   const Facts& facts_;
+  const Wishes& wishes_;
   const Assignment* const assignment_;         // of an agent; else null
   process::Environment environment_;           // of this process, as it is after the set-up
   std::set<std::string> given_variables_;      // what of it was given expressly

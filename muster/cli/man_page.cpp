@@ -4,6 +4,7 @@
 
 #include "muster/agent/worker_env.h"
 #include "muster/base/version.h"
+#include "muster/cli/accelerate_options.h"
 #include "muster/cli/help.h"
 #include "muster/cli/verbs.h"
 
@@ -73,6 +74,17 @@ std::string option_sections() {
   return text;
 }
 
+std::string accelerate_sections() {
+  std::string text;
+  for (accelerate::Group group : accelerate::shown_groups()) {
+    text += fmt::format(".SS accelerate launch: {}\n", accelerate::group_title(group));
+    for (const accelerate::Option& option : accelerate::options())
+      if (option.group == group)
+        text += entry(option_heading(shown_option(option)), option_text(shown_option(option), Verb::kAccelerate));
+  }
+  return text;
+}
+
 std::string exit_section() {
   std::string text = ".SH EXIT STATUS\n";
   text += entry("0", "Every worker ended with 0.");
@@ -90,7 +102,8 @@ std::string man_page() {
   std::string text = fmt::format(".TH MUSTER 1 {} \"muster {}\" \"User Commands\"\n", kDate, version());
   text += ".SH NAME\nmuster \\- run one program on every device of one machine or many as one job\n.SH SYNOPSIS\n";
   for (const VerbInfo& verb : verbs()) {
-    text += fmt::format(".B muster {}\n[option...]{}{}\n", verb.name, verb.synopsis.empty() ? "" : " ",
+    const std::string_view second = verb.verb == Verb::kAccelerate ? " launch" : "";
+    text += fmt::format(".B muster {}{}\n[option...]{}{}\n", verb.name, second, verb.synopsis.empty() ? "" : " ",
                         roff(verb.synopsis));
     if (verb.verb != Verb::kHelp) text += ".br\n";
   }
@@ -103,7 +116,7 @@ std::string man_page() {
   text += ".SH OPTIONS\n" + paragraph(
                                 "Options stand before the program. --a-b may be written --a_b and cut short where that "
                                 "is unambiguous. A variable in brackets gives the default of its option.");
-  text += option_sections() + exit_section() + ".SH ENVIRONMENT\n";
+  text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
   for (const agent::Variable& variable : agent::declared_variables())
     text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));
   return text + ".SH SEE ALSO\n.BR torchrun (1)\n";

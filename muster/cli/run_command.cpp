@@ -106,39 +106,35 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
   return launcher::run_fan_out(spec);
 }
 
-int run_parsed(Verb verb, const std::string& typed, const std::string& program, const Parsed& parsed,
-               const Facts& facts, const std::vector<std::string>& arguments) {
-  auto plan = plan_job(verb, parsed, facts);
-  if (!plan) return planning_failure(verb, program, plan.error());
-  if (parsed.flag(Opt::kJson) && !parsed.flag(Opt::kDryRun) && !plan->env_diff)
-    return planning_failure(verb, program,
-                            {ErrorKind::kUsage, "--json goes with --dry-run and --env-diff",
-                             "for what happened use --report FILE and --events FILE"});
-  const bool several = !std::holds_alternative<std::monostate>(plan->nodes);
-  if (parsed.flag(Opt::kDryRun)) {
-    if (several) return print(dry_run_nodes(*plan, facts, parsed.flag(Opt::kJson)));
-    auto text = dry_run(*plan, facts, parsed.flag(Opt::kJson));
-    return text ? print(*text) : planning_failure(verb, program, text.error());
-  }
-  say_notes(verb, *plan);
-  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan->nodes)) {
-    auto run = [&] { return run_from_here(*fan_out, arguments, plan->forwarded); };
-    return plan->env_diff ? env_diff(*fan_out, run, parsed.flag(Opt::kJson)) : run();
-  }
-  if (plan->env_diff) return env_diff_alone(plan->job, parsed.flag(Opt::kJson));
-  const auto at_end = start_record(*plan, typed, arguments);
-  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan->nodes)) {
-    symmetric->at_end = at_end;
-    return launcher::run_symmetric(std::move(*symmetric));
-  }
-  return run_alone(plan->job, at_end);
+// As argparse calls them in its messages.
+std::string program_name(Verb verb, const std::string& typed) {
+  return verb == Verb::kTorchrun ? "torchrun" : verb == Verb::kLaunch ? "launch.py" : typed;
 }
 
-// One task of several that a scheduler has started on this node does the work; the others wait for it.
-int run_with_mates(Verb verb, const std::string& typed, const std::string& program, const Parsed& parsed,
-                   const Facts& facts, const std::vector<std::string>& arguments) {
+}  // namespace
+
+int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments) {
+  const std::string program = program_name(verb, typed);
+  Facts facts = real_facts();
+  if (verb == Verb::kLaunch) warn_of_deprecation(facts.getenv);
+  if (dialect_of(verb) == Dialect::kArgparse) {
+    if (auto error = malformed_flag_variable(verb, facts.getenv)) return planning_failure(verb, program, *error);
+  }
+  auto parsed = parse_arguments(verb, arguments, facts.getenv);
+  if (!parsed) return usage_failure(verb, program, parsed.error());
+  if (parsed->immediate == Opt::kHelp) return print(verb_help(verb, typed, style_of(STDOUT_FILENO)));
+  if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
+  return run_with_mates(verb, typed, *parsed, facts, [&] {
+    auto plan = plan_job(verb, *parsed, facts);
+    if (!plan) return planning_failure(verb, program, plan.error());
+    return carry_out(verb, typed, *parsed, facts, *plan, arguments);
+  });
+}
+
+int run_with_mates(Verb verb, const std::string& typed, const Parsed& parsed, const Facts& facts,
+                   const std::function<int()>& run) {
+  const std::string program = program_name(verb, typed);
   constexpr auto kAppearTime = std::chrono::seconds(60), kTellTime = std::chrono::seconds(10);
-  auto run = [&] { return run_parsed(verb, typed, program, parsed, facts, arguments); };
   if (!surroundings_count(verb, parsed)) return run();
   auto here = cluster::detect(facts.getenv, facts.read_file);
   if (!here || !*here || (*here)->tasks_here < 2) return run();
@@ -154,21 +150,31 @@ int run_with_mates(Verb verb, const std::string& typed, const std::string& progr
   return code;
 }
 
-}  // namespace
-
-int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments) {
-  // As argparse calls them in its messages.
-  const std::string program = verb == Verb::kTorchrun ? "torchrun" : verb == Verb::kLaunch ? "launch.py" : typed;
-  Facts facts = real_facts();
-  if (verb == Verb::kLaunch) warn_of_deprecation(facts.getenv);
-  if (dialect_of(verb) == Dialect::kArgparse) {
-    if (auto error = malformed_flag_variable(verb, facts.getenv)) return planning_failure(verb, program, *error);
+int carry_out(Verb verb, const std::string& typed, const Parsed& parsed, const Facts& facts, JobPlan& plan,
+              const std::vector<std::string>& arguments) {
+  const std::string program = program_name(verb, typed);
+  if (parsed.flag(Opt::kJson) && !parsed.flag(Opt::kDryRun) && !plan.env_diff)
+    return planning_failure(verb, program,
+                            {ErrorKind::kUsage, "--json goes with --dry-run and --env-diff",
+                             "for what happened use --report FILE and --events FILE"});
+  const bool several = !std::holds_alternative<std::monostate>(plan.nodes);
+  if (parsed.flag(Opt::kDryRun)) {
+    if (several) return print(dry_run_nodes(plan, facts, parsed.flag(Opt::kJson)));
+    auto text = dry_run(plan, facts, parsed.flag(Opt::kJson));
+    return text ? print(*text) : planning_failure(verb, program, text.error());
   }
-  auto parsed = parse_arguments(verb, arguments, facts.getenv);
-  if (!parsed) return usage_failure(verb, program, parsed.error());
-  if (parsed->immediate == Opt::kHelp) return print(verb_help(verb, typed, style_of(STDOUT_FILENO)));
-  if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
-  return run_with_mates(verb, typed, program, *parsed, facts, arguments);
+  say_notes(verb, plan);
+  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan.nodes)) {
+    auto run = [&] { return run_from_here(*fan_out, arguments, plan.forwarded); };
+    return plan.env_diff ? env_diff(*fan_out, run, parsed.flag(Opt::kJson)) : run();
+  }
+  if (plan.env_diff) return env_diff_alone(plan.job, parsed.flag(Opt::kJson));
+  const auto at_end = start_record(plan, typed, arguments);
+  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan.nodes)) {
+    symmetric->at_end = at_end;
+    return launcher::run_symmetric(std::move(*symmetric));
+  }
+  return run_alone(plan.job, at_end);
 }
 
 }  // namespace muster::cli

@@ -87,7 +87,7 @@ constexpr std::array kVerbs = {
              "characters.",
              kStatusExamples},
     VerbInfo{
-        Verb::kAccelerate, "accelerate", Words::kProgram, "launch PROGRAM [ARGUMENT…]", "",
+        Verb::kAccelerate, "accelerate", Words::kProgram, "PROGRAM [ARGUMENT…]", "launch",
         "accelerate launch, with its flags, config file and environment",
         "The command line of Hugging Face's `accelerate launch`, which does what was asked: --num_processes is the "
         "number of all processes on all machines, with or without GPUs. A symbolic link to muster that is named "

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
+#include <set>
 
 #include "muster/base/fd.h"
 #include "muster/process/cgroup.h"
@@ -52,6 +54,18 @@ int usable_cores(const std::string& root) {
     }
   }
   return std::max(1, static_cast<int>(cores));
+}
+
+int physical_cores(const std::string& root) {
+  std::set<std::string> cores;  // each by the list of its hyperthreads
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/devices/system/cpu", error)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("cpu") || name.find_first_not_of("0123456789", 3) != std::string::npos) continue;
+    auto threads = read_file(entry.path().string() + "/topology/thread_siblings_list");
+    if (threads) cores.insert(*threads);
+  }
+  return static_cast<int>(cores.size());
 }
 
 int threads_per_worker(int cores, int workers) { return std::max(1, cores / std::max(1, workers)); }

@@ -14,6 +14,9 @@ std::vector<int> affinity_cpus();
 // root; 1.5 CPUs count as 2), at least 1. `root` is "" outside tests.
 int usable_cores(const std::string& root = "");
 
+// Cores of the machine, hyperthreads not counted; 0: the kernel does not say. `root` is "" outside tests.
+int physical_cores(const std::string& root = "");
+
 // OMP_NUM_THREADS for each of `workers`: the cores divided, at least 1.
 int threads_per_worker(int cores, int workers);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "muster/base/fd.h"
@@ -176,6 +177,29 @@ GpuCount count_gpus(const GetEnv& getenv, const std::string& root) {
   const std::string kfd = "/sys/class/kfd/kfd/topology/nodes";
   if (int count = count_kfd(root + kfd); count > 0) return {count, kfd, numbered(count), "HIP_VISIBLE_DEVICES"};
   return {};
+}
+
+bool have_peer_access(const std::string& root) {
+  int affected = 0, gpus = 0;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(root + "/proc/driver/nvidia/gpus", error)) {
+    auto information = read_file(entry.path().string() + "/information");
+    ++gpus;
+    if (information && information->find("RTX 40") != std::string::npos) ++affected;
+  }
+  if (gpus < 2 || affected == 0) return true;
+  // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug …"
+  auto text = read_file(root + "/proc/driver/nvidia/version");
+  if (!text) return true;
+  constexpr std::array<int64_t, 3> kEnough = {550, 40, 7};
+  for (std::string_view word : split(text->substr(0, text->find('\n')), ' ')) {
+    std::vector<std::string_view> parts = split(word, '.');
+    if (parts.size() < 2 || !digits(parts[0]) || !digits(parts[1])) continue;
+    std::array<int64_t, 3> version = {};
+    for (size_t i = 0; i < std::min(parts.size(), version.size()); ++i) version[i] = parse_int(parts[i]).value_or(0);
+    return version >= kEnough;
+  }
+  return true;
 }
 
 }  // namespace muster::process

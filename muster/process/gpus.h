@@ -22,6 +22,10 @@ struct GpuCount {
 // no file when a variable decides. `root` is "" outside tests.
 GpuCount count_gpus(const GetEnv& getenv, const std::string& root = "");
 
+// False for several GeForce RTX 40 with a driver before 550.40.07: they cannot reach each other's memory, and NCCL must be
+// told. Reads the driver's files in /proc.
+bool have_peer_access(const std::string& root = "");
+
 // The pure parts. (PBS names GPUs in no variable but the CUDA_VISIBLE_DEVICES of its hook.)
 
 // The devices CUDA and HIP make visible for such a value: numbers ("1x" is 1), or UUIDs ("GPU-…", "MIG-…") whose kind

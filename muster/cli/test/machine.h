@@ -44,6 +44,8 @@ struct Machine {
     };
     facts.gpus = [this] { return gpus; };
     facts.usable_cores = [] { return 16; };
+    facts.physical_cores = [] { return 12; };
+    facts.gpu_peer_access = [] { return true; };
     facts.affinity_cpus = [] { return 24; };
     facts.find_python = [this]() -> Result<std::string> {
       if (auto exec = variables.find("PYTHON_EXEC"); exec != variables.end()) return exec->second;
