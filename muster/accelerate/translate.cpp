@@ -104,11 +104,16 @@ class Translator {
     from_here_ = !hostfile_.empty() || has_own("--hosts") || has_own("--hostfile") || has_own("--local-nodes");
     const auto given = settings_.integer("num_machines");
     // A config file that nobody edited says 1.
-    const bool said = given && (settings_.given("num_machines") || *given > 1);
+    bool said = given && (settings_.given("num_machines") || *given > 1);
     if (said) machines_ = static_cast<int>(*given);
     if (!said && !from_here_ && machine_.machines) {
       machines_ = *machine_.machines;
-      if (machines_ > 1) note(fmt::format("{} machines, as {} says", machines_, machine_.scheduler));
+      if (total_ && *total_ < machines_) {
+        machines_ = 1;  // too few for all: this one has room for them
+        said = true;
+      } else if (machines_ > 1) {
+        note(fmt::format("{} machines, as {} says", machines_, machine_.scheduler));
+      }
     }
     machines_said_ = said;
     if (settings_.given("machine_rank")) {
@@ -200,8 +205,10 @@ class Translator {
                                machines_),
                    fmt::format("write {} or more", machines_)};
     const bool uneven = *total_ % machines_ != 0;
-    here_ = share_of(*total_, machines_, rank_.value_or(0));
-    launch_.uneven = uneven && !rank_;
+    // What a batch script writes for $SLURM_NODEID is its own 0, on every node: the scheduler knows better.
+    const std::optional<int> rank = machine_.rank ? machine_.rank : rank_;
+    here_ = share_of(*total_, machines_, rank.value_or(0));
+    launch_.uneven = uneven && !rank;
     if (uneven && !machine_.agent)
       note(fmt::format("{} on {} machines: {} on the first{}, {} on the other{} (accelerate loses the remainder)",
                        plural(*total_, "process"), machines_, *total_ / machines_ + 1,

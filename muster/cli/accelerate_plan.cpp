@@ -38,7 +38,7 @@ void add_surroundings(Machine& machine, const Facts& facts) {
   if (here.role == cluster::Role::kPreset) {
     machine.machines = here.world_nodes;
     machine.rank = here.node_rank;
-  } else if (here.role != cluster::Role::kOneNode && here.nodes.size() > 1) {
+  } else if ((here.role == cluster::Role::kHead || here.role == cluster::Role::kTask) && here.nodes.size() > 1) {
     machine.machines = static_cast<int>(here.nodes.size());
     if (here.role == cluster::Role::kTask) machine.rank = here.node_rank;
   }

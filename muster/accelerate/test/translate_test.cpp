@@ -133,6 +133,10 @@ TEST(Machines, TheSchedulerKnows) {
       {"t.py"}, "distributed_type: MULTI_GPU\nnum_processes: 5\nnum_machines: 2\nmachine_rank: 0\n", in_slurm(2, 1));
   EXPECT_EQ(option(shared, "nproc-per-node"), "2");
   EXPECT_EQ(option(shared, "node-rank"), "<absent>");
+  EXPECT_EQ(option(launch({"--num_processes=5", "--num_machines=2", "--machine_rank=0", "t.py"}, in_slurm(2, 1)),
+                   "nproc-per-node"),
+            "2");
+  EXPECT_EQ(option(launch({"--num_processes=1", "t.py"}, in_slurm(2, 1)), "nnodes"), "1");
   // A batch script: whose machine this is, is decided later.
   Launch head = launch({"--num_processes=5", "t.py"}, in_slurm(2, std::nullopt));
   EXPECT_TRUE(head.uneven);
