@@ -167,6 +167,68 @@ def test_steps_on_one_node_each_that_meet(slurm, show):
 # --- row 5: inside an allocation ---------------------------------------------------------------------------------------
 
 
+def places(ended):
+    """What each worker said of rank and host."""
+    assert ended.code == 0, ended
+    return sorted(re.findall(r"(\d+/\d+) \d+ \d+ (\S+)", ended.out))
+
+
+def test_a_batch_script_starts_all_nodes(slurm, show):
+    three = slurm(3)
+    ended = three.batch(f"{three.muster} run --label none {show}", "-N3")
+    assert places(ended) == [("0/3", "n1"), ("1/3", "n2"), ("2/3", "n3")]
+    assert ended.err == "", ended
+    ended = three.batch(f"{three.muster} run --label none --nnodes=2 {show}", "-N3")
+    assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
+
+
+def test_every_node_counts_its_own_gpus(slurm, show):
+    two = slurm(2, gpus=4)
+    ended = two.batch(f"{two.muster} run --label none {show}", "-N2", "--gpus=4")  # Slurm gives 3 and 1
+    assert places(ended) == [("0/4", "n1"), ("1/4", "n1"), ("2/4", "n1"), ("3/4", "n2")]
+
+
+def test_salloc_starts_nodes_from_another_machine(slurm, show):
+    two = slurm(2)
+    ended = two.run("salloc", "-Q", "-N2", two.muster, "run", *QUIET, show)
+    assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
+    ended = two.run("salloc", "-Q", "-N1", two.muster, "run", *QUIET, show)
+    assert places(ended) == [("0/1", "n1")]
+
+
+def test_the_interactive_step_of_salloc(slurm, show):
+    two = slurm(2, conf=["LaunchParameters=use_interactive_step"])
+    script = two.file("typed", f"{two.muster} run --label none {show}; exit\n")
+    with open(script) as typed:
+        ended = two.run("salloc", "-Q", "-N2", stdin=typed)
+    assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
+
+
+def test_all_nodes_from_a_step_on_one(slurm, show):
+    two = slurm(2)
+    ended = two.batch(f"srun -N1 -n1 {two.muster} run --mode fanout --label none {show}", "-N2")
+    assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
+
+
+def test_torchrun_in_a_batch_script(slurm, show):
+    """As if it ran on every node, with the number of a node that no variable has, and a port that is taken."""
+    two = slurm(2)
+    options = "--nnodes=$NNODES --nproc_per_node=1 --node_rank=$PBS_NODEID --master_addr=n1 --master_port=6818"
+    ended = two.batch(f"NNODES=2\n{two.muster} torchrun {options} --no_python {show}", "-N2")
+    assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
+    assert "--node-rank is empty, and ignored: the allocation says which node this is" in ended.err
+    assert "--master-addr is not needed: muster starts every node of the allocation itself" in ended.err
+    assert re.search(r"--master-port: .*6818.* taken.*; taking a free one", ended.err), ended
+
+
+def test_standalone_for_several_nodes(slurm, show):
+    two = slurm(2)
+    options = "--standalone --nnodes 2 --nproc_per_node 1 --node_rank 0 --master_addr n1 --master_port 12355"
+    ended = two.batch(f"{two.muster} torchrun {options} --no_python {show}", "-N2")
+    assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
+    assert "--standalone is ignored: --nnodes asks for 2" in ended.err
+
+
 def test_an_allocation_of_one_node_needs_no_srun(slurm, show):
     one = slurm(1)
     (one.cluster.shared / "bin").mkdir()
