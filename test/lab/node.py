@@ -6,7 +6,7 @@ import signal
 import socket
 import uuid
 
-from . import network
+from . import network, slurm
 from .kernel import (
     MS_BIND,
     MS_MOVE,
@@ -34,7 +34,7 @@ _FOREIGN = ("SLURM_", "SLURMD_", "PMI_", "SBATCH_", "SRUN_", "NOTIFY_SOCKET")
 def _munged(lab, name):
     files = ["--key-file", lab.path("munge.key"), "--seed-file", "/run/munge/seed", "--pid-file", "/run/munge/munged.pid"]
     log = lab.path("log", f"munged.{name}.log")
-    return ["munged", "--foreground", *files, "--log-file", log, "--socket", "/run/munge/munge.socket.2"]
+    return ["munged", "--foreground", *files, "--log-file", log, "--socket", slurm.munge_socket(lab)]
 
 
 DAEMONS = {
@@ -148,7 +148,7 @@ def start_daemon(lab, node, daemon):
     if daemon in node.daemons and node.daemons[daemon].alive:
         raise LabError(f"{daemon} on {node.name} is running")
     if daemon.startswith("slurm"):
-        wait_inside(node, "munged", lambda: os.path.exists("/run/munge/munge.socket.2"))
+        wait_inside(node, "munged", lambda: os.path.exists(slurm.munge_socket(lab)))
     log = lab.path("log", f"{daemon}.{node.name}.out")
     argv = DAEMONS[daemon](lab, node.name)
     node.daemons[daemon] = spawn(node.pid, argv, environment(lab, node.name), log)

@@ -69,6 +69,14 @@ def configuration(lab):
     return conf
 
 
+def munge_socket(lab):
+    """munged's own, or one that AuthInfo names."""
+    for word in configuration(lab).get("AuthInfo", "").split(","):
+        if word.startswith("socket="):
+            return word.partition("=")[2]
+    return "/run/munge/munge.socket.2"
+
+
 def write_files(lab):
     for folder in ("ctld", "dev", *(f"spool/{name}" for name in lab.workers())):
         os.makedirs(lab.path(folder))

@@ -23,7 +23,9 @@ constexpr size_t kKeptErrors = 4 << 10;
 constexpr size_t kMostUnclaimed = 64;                        // lines of a task whose node is not known yet
 constexpr Duration kDevicesTime = std::chrono::seconds(10);  // for scontrol; without it srun decides
 constexpr Duration kLastWordTime = std::chrono::seconds(5);  // of a step that nobody is left in
-constexpr Duration kEndTime = std::chrono::seconds(2);       // for srun to see that its tasks have ended
+// srun tells of a task's end and of its last words on two connections, in either order.
+constexpr Duration kOrderTime = std::chrono::milliseconds(500);
+constexpr Duration kEndTime = std::chrono::seconds(2);  // for srun to see that its tasks have ended
 
 // One srun: the agents of some nodes.
 struct Step {
@@ -47,6 +49,7 @@ struct Place {
   std::string last_line;       // of the agent
   std::string cannot_run;      // why the program at our path does not do
   std::optional<StepId> step;  // none: it waits for the end of this turn
+  std::optional<TaskEnd> end;  // its last words may still come
   net::EventLoop::TimerId timer = 0;
 };
 
@@ -81,7 +84,7 @@ class SlurmStarter final : public Starter {
   void said(StepId step, std::string_view line);
   void task_said(int position, std::string_view text);
   void task_ended(StepId step, const TaskEnd& end);
-  void agent_ended(int position, const TaskEnd& end);
+  void agent_ended(int position);
   void step_ended(StepId step, const process::ExitStatus& status);
   void timed_out(int position);
 
@@ -289,15 +292,13 @@ void SlurmStarter::said(StepId step, std::string_view line) {
 
 void SlurmStarter::task_said(int position, std::string_view text) {
   Place& place = places_[position];
-  if (auto why = why_not_executed(text)) {
+  if (auto why = why_not_executed(text))
     place.cannot_run = *why;
-    return;
-  }
-  place.last_line = text;
-  if (handlers_.said) handlers_.said(position, text);
+  else
+    place.last_line = text;
+  if (place.cannot_run.empty() && handlers_.said) handlers_.said(position, text);
 }
 
-// Its handlers may be the end of the step, or of us.
 void SlurmStarter::task_ended(StepId step, const TaskEnd& end) {
   std::vector<int> gone;
   for (size_t i = 0; i < end.nodes.size(); ++i) {
@@ -306,17 +307,18 @@ void SlurmStarter::task_ended(StepId step, const TaskEnd& end) {
     if (!end.tasks.empty()) claim(step, end.tasks[i], position->second);
     if (step->positions.contains(position->second)) gone.push_back(position->second);
   }
-  const std::weak_ptr<bool> alive = alive_;
   for (int position : gone) {
-    agent_ended(position, end);
-    if (alive.expired()) return;
+    Place& place = places_[position];
+    place.end = end;
+    const bool has_spoken = place.joined || !place.cannot_run.empty() || !place.last_line.empty();
+    loop_.cancel(place.timer);
+    place.timer = loop_.call_after(has_spoken ? Duration(0) : kOrderTime, [this, position] { agent_ended(position); });
   }
 }
 
-void SlurmStarter::agent_ended(int position, const TaskEnd& end) {
-  auto found = places_.find(position);
-  if (found == places_.end()) return;
-  const Place& place = found->second;
+void SlurmStarter::agent_ended(int position) {
+  const Place& place = places_[position];
+  const TaskEnd end = *place.end;
   if (!place.cannot_run.empty() && !place.joined) return try_with_program(position);
   Error error = cluster::agent_ended({.code = end.code.value_or(255)}, place.joined ? "" : place.last_line);
   if (!end.code) error.message = fmt::format("the agent ended: {}", end.how);
@@ -329,7 +331,9 @@ void SlurmStarter::step_ended(StepId step, const process::ExitStatus& status) {
   const std::weak_ptr<bool> alive = alive_;
   for (int position : left) {
     const Place& place = places_[position];
-    if (place.joined)
+    if (place.end)
+      agent_ended(position);
+    else if (place.joined)
       fail(position, {ErrorKind::kPeer, "its srun ended: " + failure.text, {}}, true);
     else
       fail(position, {ErrorKind::kPeer, "srun: " + failure.text, failure.hint}, failure.may_try_again);
@@ -342,7 +346,7 @@ void SlurmStarter::step_ended(StepId step, const process::ExitStatus& status) {
 void SlurmStarter::asked(int position) {
   auto found = places_.find(position);
   if (found == places_.end()) return;
-  loop_.cancel(found->second.timer);
+  if (!found->second.end) loop_.cancel(found->second.timer);
   found->second.asked = true;
   progress(position, "starting");
 }
@@ -350,7 +354,7 @@ void SlurmStarter::asked(int position) {
 void SlurmStarter::joined(int position) {
   auto found = places_.find(position);
   if (found == places_.end()) return;
-  loop_.cancel(found->second.timer);
+  if (!found->second.end) loop_.cancel(found->second.timer);
   found->second.joined = true;
 }
 
@@ -391,6 +395,7 @@ void SlurmStarter::try_with_program(int position) {
   if (!sent && options_.push == Push::kAuto) {
     release(position);
     place.push = true;
+    place.end.reset();
     place.cannot_run.clear();
     waiting_.push_back(position);
     return launch_soon();

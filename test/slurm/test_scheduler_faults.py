@@ -1,0 +1,172 @@
+"""What a scheduler does to a job: signals, suspension, limits, nodes and daemons that die, refusals."""
+
+import time
+
+import pytest
+
+from lab import node as lab_node
+from multinode.beats import Beats
+from multinode.harness import BEAT
+from multinode.job import wait_for
+
+from .batch import Batch
+
+SIGUSR1_EXIT = 138
+KILL_WAIT_S = 5  # of the lab
+
+
+@pytest.fixture
+def beats(tmp_path):
+    return Beats(tmp_path / "beats")
+
+
+def start(lab, beats, *options, run="", script="exec {muster} run {run} {beat}", count=2):
+    """A batch job whose workers beat; exec, so that the batch step's signals reach muster."""
+    lines = script.format(muster=lab.muster, run=run, beat=f"{BEAT} {beats.directory}")
+    batch = Batch(lab, lines, f"-N{count}", *options)
+    beats.wait_round(0, count)
+    return batch
+
+
+def go_on(beats, count=2):
+    """Every rank of the first round beats from now on."""
+    now = time.monotonic()
+    for rank in range(count):
+        beats.wait_beat(0, rank, now)
+
+
+def test_slurmctld_is_killed_and_comes_back(slurm, beats):
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats)
+    its = lab.cluster.lab.node("ctl")
+    saved = lab.cluster.directory / "ctld/job_state"
+    wait_for("slurmctld to save what runs where", lambda: saved.exists() and b"n[1-2]" in saved.read_bytes())
+    its.daemons["slurmctld"].kill()
+    wait_for("the end of slurmctld", lambda: not its.daemons["slurmctld"].alive)
+    go_on(beats)
+    lab_node.start_daemon(lab.cluster.lab, its, "slurmctld")
+    wait_for("slurmctld", lambda: lab.run("scontrol", "ping").code == 0)
+    go_on(beats)
+    beats.tell("all", "exit 0")
+    wait_for(lambda: f"the end of the job: {batch.err}", lambda: batch.state() == "COMPLETED")  # sbatch -W may miss it
+    assert {life.round for life in beats.lives()} == {0}
+
+
+def test_a_node_that_is_set_down_is_done_without(slurm, beats):
+    lab = slurm(3, gpus=0)
+    batch = start(lab, beats, "--no-kill", run="--nnodes 2:3 --max-restarts 0", count=3)
+    lab.cluster.has_killed_all = True  # slurmd does, of this job on that node
+    down = lab.run("scontrol", "update", "nodename=n3", "state=down", "reason=test")
+    assert down.code == 0, down
+    lives = beats.wait_rounds_with(2, after=0)
+    assert {life.host for life in lives} == {"n1", "n2"}
+    beats.tell("all", "exit 0")
+    ended = batch.end()
+    assert ended.code == 0, ended
+    assert "n3" in ended.err, ended
+    beats.assert_one_round_at_a_time()
+
+
+def test_a_node_that_loses_power_is_done_without(slurm, beats):
+    lab = slurm(3, gpus=0)
+    batch = start(lab, beats, "--no-kill", run="--nnodes 2:3 --lease 3", count=3)
+    lab.cluster.power_off("n3")
+    beats.wait_rounds_with(2, after=0)
+    beats.tell("all", "exit 0")
+    ended = batch.end()
+    assert ended.code == 0, ended
+    beats.assert_one_round_at_a_time()
+
+
+def test_an_allocation_of_which_a_node_is_gone(slurm, beats):
+    lab = slurm(2, gpus=0)
+    script = (
+        "scontrol update nodename=n2 state=down reason=test\n"
+        f"{lab.muster} run --join-timeout 20 {BEAT} {beats.directory}\n"
+    )
+    ended = lab.batch(script, "-N2", "--no-kill")
+    assert ended.code == 125, ended
+    assert "n2: srun: the node is" in ended.err, ended
+    assert not beats.lives()
+
+
+def test_srun_is_refused(slurm, beats):
+    """By a limit that no further attempt can pass."""
+    lab = slurm(2, gpus=0, conf=["MaxStepCount=1"])
+    ended = lab.batch(f"srun true\n{lab.muster} run --join-timeout 30 {BEAT} {beats.directory}", "-N2")
+    assert ended.code == 125, ended
+    assert "srun: " in ended.err and "n1" in ended.err, ended
+    assert not beats.lives()
+
+
+def test_scancel(slurm, beats):
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats)
+    batch.control("scancel")
+    assert batch.end().code != 0
+    assert "CANCELLED" in batch.state()
+    for name in lab.cluster.names:
+        lab.cluster.wait_no_worker(name)
+    assert "SIGTERM" in batch.err, batch.err
+
+
+@pytest.mark.parametrize("how", [[], ["-b"], ["-f"]], ids=["steps", "batch", "both"])
+def test_scancel_with_a_signal(slurm, beats, how):
+    """Workers get it, whichever way it comes; those that do not catch it die of it, and that is the job's end."""
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats)
+    batch.control("scancel", *how, "-s", "USR1")
+    ended = batch.end()
+    assert ended.code == SIGUSR1_EXIT, ended
+    assert "SIGUSR1" in ended.err, ended
+
+
+def test_suspend_and_resume(slurm, beats):
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats, run="--lease 3")
+    batch.control("scontrol", "suspend")
+
+    def still():
+        before = [life.last for life in beats.lives()]
+        time.sleep(0.3)  # six beats
+        return before == [life.last for life in beats.lives()]
+
+    wait_for("all workers to stand still", still)
+    time.sleep(4)  # longer than the lease: it is the matter of this test
+    batch.control("scontrol", "resume")
+    go_on(beats)
+    beats.tell("all", "exit 0")
+    ended = batch.end()
+    assert ended.code == 0, ended
+    assert {life.round for life in beats.lives()} == {0}
+
+
+@pytest.mark.slow
+def test_the_time_limit(slurm, beats):
+    """Slurm looks every 30 s; it sends SIGTERM, and SIGKILL after KillWait."""
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats, "--time=1")
+    ended = batch.end(150)
+    assert ended.code != 0, ended
+    assert batch.state() == "TIMEOUT"
+    assert "SIGTERM" in ended.err, ended
+
+
+def test_the_launcher_is_killed(slurm, beats):
+    lab = slurm(3, gpus=0)
+    batch = start(lab, beats, count=3, script="{muster} run {run} {beat}")
+    launcher = [pid for pid, words in lab.cluster.processes("n1").items() if " run " in words and "muster" in words.split()[0]]
+    assert len(launcher) == 1, lab.cluster.processes("n1")
+    lab.cluster.kill(launcher[0])
+    for name in lab.cluster.names:
+        lab.cluster.wait_no_worker(name)
+    assert batch.end().code == 137
+
+
+def test_the_launcher_is_killed_before_anybody_has_joined(slurm, beats):
+    """Agents that have nobody to ask give up, and so does srun."""
+    lab = slurm(2, gpus=0)
+    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory} & sleep 0.05; kill -KILL $!; wait $!; true", "-N2")
+    lab.cluster.has_killed = True
+    assert batch.end(60).code == 0
+    assert not beats.lives() or wait_for("no worker", lambda: not any(map(lab.cluster.workers, lab.cluster.names)))
