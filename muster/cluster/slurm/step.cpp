@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "muster/base/strings.h"
 
@@ -30,6 +31,19 @@ std::string without_indices(std::string_view text) {
     if (c == ')' && depth > 0) --depth;
   }
   return plain;
+}
+
+// "gpu:v100:4" without its type: a step may ask for a type only where the job has. A node that has several keeps them.
+std::string without_types(const std::string& devices) {
+  std::vector<std::string> plain;
+  std::set<std::string_view> names;
+  for (std::string_view each : split(devices, ',')) {
+    const std::string_view name = each.substr(0, each.find(':'));
+    if (!names.insert(name).second) return devices;
+    const size_t type = each.find(':'), count = each.rfind(':');
+    plain.push_back(type == count ? std::string(each) : fmt::format("{}{}", name, each.substr(count)));
+  }
+  return join(plain, ",");
 }
 
 // The devices of the group's nodes as an option. Where the job was given a total, only the total of one node is sure, or
@@ -72,7 +86,7 @@ Devices parse_devices(std::string_view scontrol) {
     if (!line.starts_with("Nodes=")) continue;
     auto hosts = expand_hostlist(value_of(line, "Nodes="));
     if (!hosts) continue;
-    const std::string devices = without_indices(value_of(line, "GRES="));
+    const std::string devices = without_types(without_indices(value_of(line, "GRES=")));
     for (const std::string& host : *hosts) found.node[host] = devices;
   }
   return found;

@@ -37,6 +37,13 @@ TEST(Devices, MayHaveTypesAndBeOfSeveralKinds) {
                                         Pair("n2", "gpu:a100:2,gpu:v100:1,nic:1"), Pair("n3", "")));
 }
 
+// A step of a job that asked for --gres=gpu:4 may not ask for gpu:v100:4, which is what the job has.
+TEST(Devices, AreAskedForWithoutTheirType) {
+  const Devices devices =
+      parse_devices("     Nodes=n1 GRES=gpu:v100:4(IDX:0-3),nic:1(CNT:1)\n     Nodes=n2 GRES=gpu:2\n");
+  EXPECT_THAT(devices.node, ElementsAre(Pair("n1", "gpu:4,nic:1"), Pair("n2", "gpu:2")));
+}
+
 TEST(Divide, OneSrunForAllWhoHaveTheSame) {
   const std::vector<std::string> hosts = {"n1", "n2", "n3"};
   EXPECT_THAT(divide(hosts, std::nullopt), ElementsAre(Group{{0, 1, 2}, ""}));
