@@ -125,6 +125,16 @@ Result<JobPlan> plan_part(const cluster::Description& description) {
   return plan_member(verb->verb, parsed, facts, assignment);
 }
 
+// A scheduler's task has an stdin that is at its end from the start, which says nothing of the launcher: with that the
+// whole step would end. Until the result is gone nothing comes on stdin, and no end.
+Result<Fd> silence_stdin() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(errno, "pipe");
+  Fd reader(ends[0]), writer(ends[1]);
+  if (::dup2(reader.get(), STDIN_FILENO) < 0) return system_error(errno, "stdin");
+  return writer;
+}
+
 // Without what the launcher has put in front, which ends with the id (run_command.cpp).
 std::vector<std::string> typed_arguments(const std::vector<std::string>& arguments) {
   auto id = std::find_if(arguments.begin(), arguments.end(),
@@ -198,6 +208,8 @@ int agent_command(const std::vector<std::string>& words) {
   use_environment(from_scheduler ? environment_of_task(sent, own_environment(), net::hostname(), description->position)
                                  : environment_of_node(sent, own_environment()));
   use_directory(description->directory);
+  auto silence = from_scheduler ? silence_stdin() : Result<Fd>(Fd());
+  if (!silence) return fail(silence.error());
   auto plan = plan_part(*description);
   if (!plan) return fail(plan.error());
   // The launcher stays in reach; whoever reads stdin from now on reads nothing.
