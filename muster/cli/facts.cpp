@@ -20,6 +20,7 @@
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
+#include "muster/rendezvous/munge.h"
 
 namespace muster::cli {
 namespace {
@@ -140,6 +141,10 @@ Facts real_facts(int launcher) {
   facts.check_port = check_port;
   facts.check_interface = check_interface;
   facts.read_file = read_text;
+  facts.munge = [] {
+    auto munge = rendezvous::Munge::open();
+    return munge && munge->seal(rendezvous::Token::random(), "").ok();
+  };
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
   facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
                             const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };

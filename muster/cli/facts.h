@@ -73,6 +73,8 @@ struct Facts {
   std::function<std::string()> working_directory;
   // Makes a container ready on this machine (container/prepare.h) and says what takes long, unless told to be quiet.
   std::function<Result<container::Prepared>(const container::Request& request, LogLevel threshold)> prepare_container;
+  // munge can seal and open something here.
+  std::function<bool()> munge;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.
   std::function<uint64_t(uint64_t)> raise_descriptor_limit;
 };

@@ -98,7 +98,7 @@ class Planner {
   Result<Endpoint> meeting_point(bool is_static);
   Result<int> node_rank(int nodes, const Endpoint& endpoint);
   Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);
-  Result<rendezvous::Token> token(const std::string& run_id, int port);
+  Result<rendezvous::Token> token(const std::string& run_id, int port, launcher::Symmetric& spec);
 
   // job_rendezvous.cpp: where the workers meet.
   Result<void> plan_rendezvous();

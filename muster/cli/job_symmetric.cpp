@@ -91,7 +91,7 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   job_.rdzv_backend = promised ? "static" : "c10d";
   job_.master_addr = promised ? endpoint.host : "";
   MUSTER_TRY(job_.run_id, common_id());
-  MUSTER_TRY(job_.membership->token, token(job_.run_id, endpoint.port));
+  MUSTER_TRY(job_.membership->token, token(job_.run_id, endpoint.port, spec));
   plan_.mode_why = here_ ? here_->what : fmt::format("--nnodes {}, no hosts named", text(Opt::kNnodes));
   plan_.nodes = std::move(spec);
   return {};
@@ -163,7 +163,7 @@ Result<Symmetric::Hosts> Planner::who_hosts(bool is_static, const Endpoint& endp
 
 // Derived with what all nodes of the job, and no other job, have in common. Not with the host of the endpoint: the node
 // that has it may be told localhost.
-Result<rendezvous::Token> Planner::token(const std::string& run_id, int port) {
+Result<rendezvous::Token> Planner::token(const std::string& run_id, int port, Symmetric& spec) {
   const std::string job = fmt::format("{}\n{}", port, run_id);
   if (parsed_.flag(Opt::kInsecure)) {
     if (parsed_.given(Opt::kTokenFile))
@@ -181,6 +181,11 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port) {
   }
   if (auto secret = facts_.getenv(std::string(kTokenVariable)); secret && !trim(*secret).empty())
     return rendezvous::Token::derive(trim(*secret), job);
+  // All tasks of Slurm have munge, or none has; and it needs no home directory that they share.
+  if (here_ && here_->adapter == "slurm" && here_->role == cluster::Role::kTask && facts_.munge()) {
+    spec.sealed_as = "symmetric\n" + job;
+    return rendezvous::Token();
+  }
   MUSTER_TRY(std::optional<std::string> key, facts_.user_key(ours_ && !parsed_.flag(Opt::kDryRun)));
   if (key) return rendezvous::Token::derive(*key, job);
   if (!ours_)

@@ -11,6 +11,8 @@
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/coordinator.h"
+#include "muster/rendezvous/fetch.h"
+#include "muster/rendezvous/munge.h"
 
 namespace muster::launcher {
 namespace {
@@ -26,6 +28,7 @@ class HostedCoordinator final : public agent::Companion {
     rendezvous::CoordinatorOptions options;
     options.membership = spec.membership;
     options.token = spec.job.membership->token;
+    options.sealed_token = spec.sealed_token;
     options.stop_grace = agent::grace_after_failure(spec.job);
     if (spec.job.membership->store_on_coordinator_port) options.master_addr = spec.host;
     coordinator_ = std::make_unique<rendezvous::Coordinator>(loop, console.log(), std::move(options), head_);
@@ -60,18 +63,63 @@ class HostedCoordinator final : public agent::Companion {
   net::EventLoop::TimerId timer_ = 0;
 };
 
+// --- The token ------------------------------------------------------------------------------------------------------
+
+constexpr auto kQuietTime = std::chrono::seconds(5);
+
+Result<rendezvous::Token> fetch_sealed(const std::vector<net::Address>& addresses, const std::string& sealed_as,
+                                       Deadline deadline) {
+  MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
+  return rendezvous::fetch_token(
+      addresses, [&](const std::string& credential) { return munge.unseal(credential, sealed_as); }, deadline);
+}
+
+// From whoever hosts, who may not be there yet.
+Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
+  const agent::Membership& membership = *spec.job.membership;
+  const Deadline deadline = Deadline::in(membership.join_timeout);
+  std::vector<net::Address> addresses;
+  for (const std::string& endpoint : membership.coordinators) {
+    MUSTER_TRY(std::vector<net::Address> found, net::resolve_endpoint(endpoint));
+    addresses.insert(addresses.end(), found.begin(), found.end());
+  }
+  auto token =
+      fetch_sealed(addresses, spec.sealed_as, Deadline::at(std::min(deadline.time(), Clock::now() + kQuietTime)));
+  if (token || deadline.passed()) return token;
+  Log log = Log::to_stderr();
+  log.info("waiting for {}, which has the job's token", spec.host);
+  return fetch_sealed(addresses, spec.sealed_as, deadline);
+}
+
+// The token of a job that hands it out by munge, on either side.
+Result<void> agree_on_token(Symmetric& spec, bool hosts) {
+  if (spec.sealed_as.empty()) return {};
+  rendezvous::Token& token = spec.job.membership->token;
+  if (!hosts) {
+    MUSTER_TRY(token, fetch_from_host(spec));
+    return {};
+  }
+  token = rendezvous::Token::random();
+  MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
+  MUSTER_TRY(spec.sealed_token, munge.seal(token, spec.sealed_as));
+  return {};
+}
+
+// --- The endpoint ---------------------------------------------------------------------------------------------------
+
 // Whether the coordinator of this very job listens on a port of this machine.
-bool is_our_job(uint16_t port, const rendezvous::Token& token) {
+bool is_our_job(uint16_t port, const Symmetric& spec) {
+  const net::Address address = *net::parse_address("127.0.0.1", port);
+  if (!spec.sealed_as.empty()) return fetch_sealed({address}, spec.sealed_as, Deadline::in(kProbeTime)).ok();
   net::EventLoop loop;
   rendezvous::Channel::Options options;
-  options.token = token;
+  options.token = spec.job.membership->token;
   bool ours = false;
-  auto connector =
-      rendezvous::Connector::start(loop, {*net::parse_address("127.0.0.1", port)}, options, kProbeTime,
-                                   Deadline::in(kProbeTime), [&](Result<std::unique_ptr<rendezvous::Channel>> channel) {
-                                     ours = channel.ok();
-                                     loop.stop();
-                                   });
+  auto connector = rendezvous::Connector::start(loop, {address}, options, kProbeTime, Deadline::in(kProbeTime),
+                                                [&](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+                                                  ours = channel.ok();
+                                                  loop.stop();
+                                                });
   loop.run_until(Deadline::in(2 * kProbeTime));
   return ours;
 }
@@ -84,8 +132,7 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
     auto listener = net::listen_tcp({.port = port});
     if (listener) return std::optional<net::Listener>(*std::move(listener));
     if (!first) first = listener.error();
-    if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job(port, spec.job.membership->token))
-      return std::optional<net::Listener>();
+    if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job(port, spec)) return std::optional<net::Listener>();
   }
   return *first;
 }
@@ -102,6 +149,7 @@ int run_symmetric(Symmetric spec) {
   if (!opened) return give_up(opened.error());
   std::optional<net::Listener> listener = *std::move(opened);
   agent::Membership& membership = *spec.job.membership;
+  if (auto agreed = agree_on_token(spec, listener.has_value()); !agreed) return give_up(agreed.error());
   if (listener) {
     membership.hosts_coordinator = true;
     membership.coordinators = {fmt::format("127.0.0.1:{}", listener->port)};

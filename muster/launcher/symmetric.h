@@ -17,6 +17,10 @@ struct Symmetric {
   std::string host;                  // of the endpoint as given: what workers get as MASTER_ADDR in a static rendezvous
   uint16_t port = 0;                 // of the endpoint
   std::vector<uint16_t> candidates;  // tried in this order: one that the user fixed, or derived ones
+  // The token is not in job.membership: the node that hosts makes one, and hands it out by munge (rendezvous/munge.h) under
+  // this name, which all nodes of the job know. Empty: it is.
+  std::string sealed_as;
+  std::string sealed_token;  // on the node that hosts, made there
   // Who hosts: torchrun's rules. kYes: this node, and an error if the port is taken; kGuess: this node if a port is
   // free, else a client where another process on this machine hosts this job; kNo: a client.
   enum class Hosts { kNo, kGuess, kYes } hosts = Hosts::kNo;

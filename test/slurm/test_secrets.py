@@ -8,7 +8,7 @@ import pytest
 
 from harness import ROOT
 from multinode.beats import Beats
-from multinode.harness import BEAT
+from multinode.harness import BEAT, HOME
 
 from .batch import Batch
 
@@ -105,3 +105,23 @@ def test_another_user_cannot_open_the_envelope(slurm, beats):
     assert opened.end() != 0 and "Unauthorized" in opened.err, opened.said()
     beats.tell("all", "exit 0")
     assert batch.end().code == 0
+
+
+def test_a_step_needs_no_shared_home(slurm, beats):
+    """srun muster run: the node that hosts hands the token out by munge."""
+    lab = slurm(2, gpus=0)
+    step = lab.start("srun", "-N2", lab.muster, "run", BEAT, beats.directory, env={"HOME": HOME})
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert step.end() == 0, step.said()
+    for name in lab.cluster.names:
+        assert not (lab.cluster.root(name) / HOME.lstrip("/") / ".config/muster/key").exists()
+
+
+def test_a_step_without_munge_has_the_users_key(slurm, beats):
+    lab = slurm(2, gpus=0, conf=["AuthInfo=cred_expire=5,socket=/run/munge/slurm.socket"])
+    step = lab.start("srun", "-N2", lab.muster, "run", BEAT, beats.directory)
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert step.end() == 0, step.said()
+    assert (lab.cluster.home / ".config/muster/key").exists()

@@ -224,6 +224,20 @@ TEST(Step, EveryNodeDerivesTheSame) {
   EXPECT_NE(symmetric(other, {"train.py"}).job.membership->token.hex(), first.job.membership->token.hex());
 }
 
+TEST(Step, TheTokenComesByMungeUnlessOneIsGiven) {
+  Machine one = inside("step-2-nodes-task-0"), other = inside("step-2-nodes-task-1");
+  other.variables["SLURM_JOB_ID"] = "8";
+  one.has_munge = other.has_munge = true;
+  const Symmetric first = symmetric(one, {"train.py"}), second = symmetric(other, {"train.py"});
+  EXPECT_NE(first.sealed_as, "");
+  EXPECT_EQ(first.sealed_as, second.sealed_as);
+  EXPECT_FALSE(first.job.membership->open_to_all);
+  EXPECT_FALSE(one.key_made) << "no home directory is needed";
+  one.variables["MUSTER_TOKEN"] = "secret";
+  EXPECT_EQ(symmetric(one, {"train.py"}).sealed_as, "");
+  EXPECT_EQ(symmetric(other, {"--insecure", "train.py"}).sealed_as, "");
+}
+
 TEST(Step, OfALargerAllocation) {
   const Symmetric spec = symmetric(inside("step-of-larger"), {"train.py"});
   EXPECT_EQ(spec.membership.min_nodes, 2);

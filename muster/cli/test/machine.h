@@ -29,6 +29,7 @@ struct Machine {
   std::map<std::string, std::string> texts;  // files and what they say
   std::optional<std::string> key;            // ~/.config/muster/key
   mutable bool key_made = false;
+  bool has_munge = false;
   process::Environment left_by_set_up;  // what prologues and the like leave
   std::optional<Error> broken_set_up;
   mutable std::vector<environment::Setup> set_ups;              // those that were done
@@ -81,6 +82,7 @@ struct Machine {
       if (found == texts.end()) return Error{ErrorKind::kSystem, path + ": No such file or directory", {}};
       return found->second;
     };
+    facts.munge = [this] { return has_munge; };
     facts.user_key = [this](bool make) -> Result<std::optional<std::string>> {
       if (key || !make) return key;
       key_made = true;
