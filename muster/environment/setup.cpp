@@ -108,9 +108,7 @@ std::string Step::title() const {
 }
 
 bool is_sourced(std::string_view first_bytes) {
-  if (first_bytes.starts_with("\x7f"
-                              "ELF"))
-    return false;
+  if (first_bytes.starts_with("\177ELF")) return false;
   if (!first_bytes.starts_with("#!")) return true;
   for (std::string_view word : split(trim(first_bytes.substr(2, first_bytes.find('\n') - 2)), ' ')) {
     word = word.substr(word.rfind('/') + 1);

@@ -28,11 +28,11 @@ class Captures : public ::testing::Test {
   ~Captures() override { std::filesystem::remove_all(directory_); }
 
   std::string file(const std::string& name, const std::string& text) {
-    const std::string path = directory_ + "/" + name;
+    std::string path = directory_ + "/" + name;
     EXPECT_TRUE(write_whole_file(path, text));
     return path;
   }
-  Capture run(const std::vector<std::string>& prologues, CaptureOptions options = {.time = 60s}) {
+  Capture run(const std::vector<std::string>& prologues, const CaptureOptions& options = {.time = 60s}) {
     setup_.prologues = prologues;
     return capture(setup_, before_, options);
   }

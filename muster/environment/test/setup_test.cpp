@@ -32,9 +32,8 @@ TEST(Setup, OnlyShellScriptsAreSourced) {
   for (const char* head : {"", "export A=1", "#!/bin/sh\n", "#!/bin/bash -e\nx", "#! /usr/bin/env bash\n",
                            "#!/usr/bin/env -S A=1 bash -x\n", "#!/usr/bin/zsh", "#!\n"})
     EXPECT_TRUE(is_sourced(head)) << head;
-  for (const char* head : {"\x7f"
-                           "ELF\2",
-                           "#!/usr/bin/env python3\n", "#!/usr/bin/perl -w\n", "#!/bin/tcsh\n", "#!/usr/bin/fish"})
+  for (const char* head :
+       {"\177ELF\2", "#!/usr/bin/env python3\n", "#!/usr/bin/perl -w\n", "#!/bin/tcsh\n", "#!/usr/bin/fish"})
     EXPECT_FALSE(is_sourced(head)) << head;
 }
 
