@@ -35,4 +35,15 @@ std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::ve
   return cluster::ssh::make_starter(loop, std::move(ssh), environment, std::move(handlers));
 }
 
+std::string description_for(const FanOut& spec, const std::vector<std::string>& endpoints, int position) {
+  const cluster::Host& host = spec.hosts[static_cast<size_t>(position)];
+  cluster::Description description = spec.description;
+  description.token = spec.token.hex();
+  description.endpoints = endpoints;
+  description.host = host.name;
+  description.position = position;
+  description.workers = host.workers;
+  return cluster::encode(description);
+}
+
 }  // namespace muster::launcher

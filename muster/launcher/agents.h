@@ -12,4 +12,7 @@ namespace muster::launcher {
 std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
                                                net::EventLoop& loop, cluster::Starter::Handlers handlers);
 
+// What the agent of the host at that position is told, encoded.
+std::string description_for(const FanOut& spec, const std::vector<std::string>& endpoints, int position);
+
 }  // namespace muster::launcher

@@ -46,7 +46,6 @@ class FanOutRun {
   Result<void> prepare();
   void start_agents();
   void start_agent(int position);
-  std::string description_for(int position) const;
   std::string describe(const std::string& name) const;
   cluster::Starter::Handlers starter_handlers();
   void agent_said(int position, std::string_view line);
@@ -72,7 +71,6 @@ class FanOutRun {
   std::unique_ptr<StatusServer> status_;
   std::vector<Place> places_;
   std::vector<int> stop_signals_;
-  agent::EchoFilter echoes_;
 };
 
 FanOutRun::FanOutRun(const FanOut& spec)
@@ -152,18 +150,7 @@ void FanOutRun::start_agents() {
 
 void FanOutRun::start_agent(int position) {
   ++places_[static_cast<size_t>(position)].attempts;
-  starter_->start(position, spec_.hosts[static_cast<size_t>(position)], description_for(position));
-}
-
-std::string FanOutRun::description_for(int position) const {
-  const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
-  cluster::Description description = spec_.description;
-  description.token = spec_.token.hex();
-  description.endpoints = endpoints_;
-  description.host = host.name;
-  description.position = position;
-  description.workers = host.workers;
-  return cluster::encode(description);
+  starter_->start(position, spec_.hosts[static_cast<size_t>(position)], description_for(spec_, endpoints_, position));
 }
 
 // Of an agent that asks. Another life of a host gets the same.
@@ -171,7 +158,7 @@ std::string FanOutRun::describe(const std::string& name) const {
   for (size_t i = 0; i < spec_.hosts.size(); ++i) {
     if (spec_.hosts[i].name != name) continue;
     starter_->asked(static_cast<int>(i));
-    return description_for(static_cast<int>(i));
+    return description_for(spec_, endpoints_, static_cast<int>(i));
   }
   return {};
 }
