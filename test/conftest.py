@@ -73,6 +73,15 @@ def torch_old():
     return TorchPython("/usr/bin/python3", debian_python_dir(), (1, 13))
 
 
+@pytest.fixture(scope="session")
+def accelerate(torch_new):
+    """The same Python, where it has accelerate 1.15."""
+    venv = pathlib.Path(torch_new.bin_dir).parent
+    if not list(venv.glob("lib/python3*/site-packages/accelerate-1.15.*.dist-info")):
+        pytest.skip("no accelerate 1.15 beside torch 2.13: make setup could not install it")
+    return torch_new
+
+
 @pytest.fixture(params=["torch_new", "torch_old"])
 def torch_python(request):
     return request.getfixturevalue(request.param)
