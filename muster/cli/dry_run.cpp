@@ -5,6 +5,7 @@
 #include "muster/agent/worker_cpus.h"
 #include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
+#include "muster/container/commands.h"
 #include "muster/net/address.h"
 #include "muster/process/binding.h"
 #include "muster/process/cpus.h"
@@ -42,6 +43,16 @@ std::string gpu_of(const process::GpuCount& gpus, size_t local_rank) {
   return local_rank < gpus.ids.size() ? gpus.ids[local_rank] : "";
 }
 
+// What is executed: for a worker in a container the runtime, which starts it.
+std::vector<std::string> command_line(const agent::JobSpec& job, int rank, const process::Environment& environment) {
+  std::vector<std::string> argv = agent::worker_argv(job.command, rank);
+  if (!job.container) return argv;
+  argv[0] = job.command.program;
+  return container::worker_command(*job.container,
+                                   {.argv = std::move(argv), .environment = environment, .from_node = job.environment})
+      .argv;
+}
+
 Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process::GpuCount& gpus) {
   const agent::JobSpec& job = plan.job;
   MUSTER_TRY(std::vector<std::vector<int>> cpus, agent::cpus_of_workers(job));
@@ -55,8 +66,9 @@ Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process:
   for (int rank = 0; rank < job.workers; ++rank) {
     const auto index = static_cast<size_t>(rank);
     const agent::Placement placement = agent::place_on_one_node(rank, job.workers);
-    workers.push_back({rank, cpus[index], gpu_of(gpus, index), agent::worker_argv(job.command, rank),
-                       added_variables(plan, agent::worker_environment(job, round, placement))});
+    const process::Environment environment = agent::worker_environment(job, round, placement);
+    workers.push_back({rank, cpus[index], gpu_of(gpus, index), command_line(job, rank, environment),
+                       added_variables(plan, environment)});
   }
   return workers;
 }

@@ -36,13 +36,11 @@ Result<void> Planner::plan_container() {
     return {};
   }
   MUSTER_TRY(container::Spec spec, read_container());
-  // Whoever only shows or starts others leaves the container to those who run workers.
-  const bool others_prepare = fan_out() != nullptr || parsed_.flag(Opt::kDryRun);
   container::Prepared ready;
-  ready.plan.spec = spec;
-  ready.python = facts_.getenv("PYTHON_EXEC").value_or("python");
-  ready.plan.place.text = spec.name.empty() ? spec.image : spec.name;
-  if (!others_prepare) {
+  if (fan_out() != nullptr) {  // those who run the workers prepare
+    ready.plan.spec = spec;
+    ready.python = facts_.getenv("PYTHON_EXEC").value_or("python");
+  } else {
     MUSTER_TRY(ready, prepare_container(spec));
   }
   job_.container = std::move(ready.plan);
@@ -105,6 +103,7 @@ Result<container::Prepared> Planner::prepare_container(const container::Spec& sp
                              .given_variables = given_variables_,
                              .directories = log_directories(),
                              .python = facts_.getenv("PYTHON_EXEC").value_or(""),
+                             .dry = parsed_.flag(Opt::kDryRun),
                              .deadline = Deadline::in(alone() ? kPatience : join)};
   return facts_.prepare_container(request, job_.log_threshold);
 }

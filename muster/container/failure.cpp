@@ -15,12 +15,13 @@ constexpr std::string_view kNoNamespaces =
     "this machine may not let users make containers: ask for user namespaces (user.max_user_namespaces) and entries in "
     "/etc/subuid and /etc/subgid, or use another --container-runtime";
 constexpr std::string_view kNoImage = "check the name, or fetch the image to every node first";
-constexpr std::array<Known, 14> kKnown = {{
+constexpr std::array<Known, 15> kKnown = {{
     {"cdi device", "describe the GPUs to podman once: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"},
     {"nvidia-container-cli", "install NVIDIA's container toolkit on this node"},
     {"no space left", "make room, or let the runtime keep its files elsewhere"},
     {"manifest unknown", kNoImage},
     {"no such image", kNoImage},
+    {"can't stat", kNoImage},
     {"unauthorized", "log in to the registry, or check the image's name"},
     {"no such host", "this node does not reach the registry: fetch the image to every node first"},
     {"dial tcp", "this node does not reach the registry: fetch the image to every node first"},

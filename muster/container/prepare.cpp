@@ -88,6 +88,7 @@ class Preparation {
 
   Result<Prepared> run() {
     MUSTER_TRY_VOID(find_image());
+    if (request_.dry) return look_from_outside();
     MUSTER_TRY_VOID(check_mounts());
     if (spec().name.empty()) {
       MUSTER_TRY_VOID(fetch_image());
@@ -263,6 +264,14 @@ class Preparation {
     auto lacks = [&](const std::string& target) { return target != "/" && !exists(plan_.place.text + target); };
     return std::any_of(plan_.spec.mounts.begin(), plan_.spec.mounts.end(),
                        [&](const Mount& mount) { return !mount.target.starts_with("/tmp/") && lacks(mount.target); });
+  }
+
+  Prepared look_from_outside() {
+    if (!spec().name.empty()) {
+      plan_.place = location(plan_).place;
+      if (plan_.place.text.empty()) plan_.place.text = spec().name;
+    }
+    return {std::move(plan_), request_.python.empty() ? "python" : request_.python};
   }
 
   // The first run inside: it fetches what the runtime fetches by itself, makes mount points, and shows whether all that

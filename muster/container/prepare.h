@@ -17,6 +17,7 @@ struct Request {
   std::set<std::string> given_variables = {};
   std::vector<std::string> directories = {};  // of the node, made where they do not exist
   std::string python = {};                    // PYTHON_EXEC; empty: python, else python3
+  bool dry = false;                           // nothing is run or made: what would be
   Deadline deadline = Deadline::at(TimePoint::max());
   std::function<void(const std::string&)> say = {};  // what takes long
 };

@@ -19,9 +19,15 @@ bool is_shown_anyway(const Mount& mount) {
 }  // namespace
 
 std::vector<Words> creation(const Plan& plan, bool again) {
-  (void)again;  // ch-convert replaces what is there
   const std::string directory = plan.node.storage + "/" + plan.spec.name;
-  std::vector<Words> steps{{sibling(plan.spec.program, "ch-convert"), plan.spec.image, directory}};
+  std::vector<Words> steps;
+  if (again) steps.push_back({"rm", "-rf", "--", directory});
+  // ch-convert makes a directory of anything but a directory.
+  if (plan.place.form == Place::Form::kDirectory) {
+    steps.push_back({"cp", "-a", "--reflink=auto", "--", plan.spec.image, directory});
+  } else {
+    steps.push_back({sibling(plan.spec.program, "ch-convert"), plan.spec.image, directory});
+  }
   // The driver's libraries are not in the image, and nothing mounts them.
   if (plan.node.gpus == Gpus::kNvidia)
     steps.push_back({sibling(plan.spec.program, "ch-fromhost"), "--nvidia", directory});

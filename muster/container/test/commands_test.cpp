@@ -121,8 +121,10 @@ std::string whole_text(const Plan& plan) {
     text += exists.path.empty() ? section("it exists if this succeeds", exists.command)
                                 : fmt::format("# it exists if this does\n{}\n", exists.path);
     if (!exists.line.empty()) text += fmt::format("# and prints\n{}\n", exists.line);
-    for (const Words& step : creation(plan, false)) text += section("made by", step);
-    for (const Words& step : creation(plan, true)) text += section("made anew by", step);
+    Plan before = plan;
+    if (before.place.text != before.spec.image) before.place = plain(plan.spec.kind).place;  // made of the image
+    for (const Words& step : creation(before, false)) text += section("made by", step);
+    for (const Words& step : creation(before, true)) text += section("made anew by", step);
     text += section("found by", location(plan).command);
     text += section("its variables by", location(plan).variables);
   } else {
@@ -170,6 +172,11 @@ std::vector<Case> cases() {
   plan.spec.writable = true;
   plan.node.gpus = Gpus::kAmd;
   all.push_back({"singularity-writable-image-with-amd", plan});
+  plan = plain(Kind::kCharliecloud);
+  plan.spec.image = plan.place.text = "/images/torch.tar.gz";
+  plan.place.form = Place::Form::kFile;
+  plan.spec.name = "my-torch";
+  all.push_back({"charliecloud-archive", plan});
   plan = plain(Kind::kEnroot);
   plan.node.gpus = Gpus::kNvidia;
   all.push_back({"enroot-with-nvidia", plan});
