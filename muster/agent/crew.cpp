@@ -79,6 +79,7 @@ Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   spec.stderr_fd = stdio.stderr_fd;
   spec.cpus = cpus;
   if (job_.container) enter_container(spec, job_);
+  spec.open_files = job_.open_files;
   worker.started = Clock::now();
   auto child = process::spawn(spec);
   output_.child_started(local_rank);

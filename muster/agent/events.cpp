@@ -25,8 +25,10 @@ std::string raw_error_text(const std::string& file) {
   return json ? python_json(*json) : file;
 }
 
+}  // namespace
+
 // O_NONBLOCK for the open alone: a FIFO nobody reads is an error, not a hang.
-Result<Fd> open_for_lines(const std::string& path) {
+Result<Fd> open_events_file(const std::string& path) {
   Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
   if (!fd) {
     Error error = system_error(errno, fmt::format("--events {} cannot be written", path));
@@ -35,8 +37,6 @@ Result<Fd> open_for_lines(const std::string& path) {
   MUSTER_TRY_VOID(set_nonblocking(fd.get(), false));
   return fd;
 }
-
-}  // namespace
 
 struct Events::Event {
   std::string_view state;
@@ -49,14 +49,16 @@ struct Events::Event {
   std::optional<Duration> total_run_time = {};
 };
 
-Result<Events> Events::open(const JobSpec& job, Console& console) {
+Result<Events> Events::open(const JobSpec& job, Console& console, Send send) {
   Events events;
   events.job_ = &job;
   events.console_ = &console;
   events.on_console_ = job.events_on_console;
   events.started_ = Clock::now();
-  if (!job.events_file.empty()) {
-    MUSTER_TRY(events.file_, open_for_lines(job.events_file));
+  if (!job.events_file.empty() && send) {
+    events.send_ = std::move(send);
+  } else if (!job.events_file.empty()) {
+    MUSTER_TRY(events.file_, open_events_file(job.events_file));
   }
   // Asked only when somebody wants to know: the resolver may take its time.
   if (events.enabled()) events.hostname_ = net::fully_qualified_hostname();
@@ -100,6 +102,7 @@ void Events::record(const Event& event) {
                {"metadata", metadata}};
   std::string line = python_json(json) + "\n";
   if (on_console_) console_->write(Stream::kStderr, line);
+  if (send_) send_(line);
   if (!file_) return;
   // One write a line, so that readers never see half of one.
   if (auto written = write_all(file_.get(), line.data(), line.size()); !written) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "muster/agent/console.h"
@@ -14,8 +15,10 @@ namespace muster::agent {
 // worker_ended for each worker of the last round, then agent_ended. After a signal there is no worker_ended.
 class Events {
  public:
-  // Opens the file (emptied) at once: kUsage when it cannot be written.
-  static Result<Events> open(const JobSpec& job, Console& console);
+  // Opens the file (emptied) at once: kUsage when it cannot be written. With `send` lines go there instead: the launcher
+  // has one file for the whole job.
+  using Send = std::function<void(std::string line)>;
+  static Result<Events> open(const JobSpec& job, Console& console, Send send = {});
 
   void rendezvous(Duration took, int restart_count);
   void ranks_assigned(Duration took, int restart_count);
@@ -29,16 +32,20 @@ class Events {
  private:
   struct Event;
   Events() = default;
-  bool enabled() const { return on_console_ || file_; }
+  bool enabled() const { return on_console_ || file_ || send_; }
   void record(const Event& event);
 
   const JobSpec* job_ = nullptr;
   Console* console_ = nullptr;
   bool on_console_ = false;
   Fd file_;
+  Send send_;
   TimePoint started_;
   std::string hostname_;
   bool ranks_known_ = false;  // torchrun's agent does not know its own rank in the first rendezvous' events
 };
+
+// The file of --events, emptied, for lines that are added to it. kUsage when it cannot be written.
+Result<Fd> open_events_file(const std::string& path);
 
 }  // namespace muster::agent

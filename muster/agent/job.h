@@ -100,6 +100,7 @@ struct JobSpec {
   std::string signals_text;  // TORCHELASTIC_SIGNALS_TO_HANDLE
   bool virtual_local_rank = false;
   std::optional<process::Binding> binding;
+  uint64_t open_files = 0;  // soft limit of a worker, where ours was raised; 0: as ours
 
   StoreHost store_host = StoreHost::kAgent;
   std::string master_addr;    // given out as MASTER_ADDR

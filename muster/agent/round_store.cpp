@@ -69,7 +69,7 @@ Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Option
     MUSTER_TRY_VOID(store.listen(options));
     store.port_ = store.server_->port();
   } else {
-    MUSTER_TRY(store.reservation_, reserve_port(options.port));
+    MUSTER_TRY_VOID(store.reserve(options));
     MUSTER_TRY(net::Address address, net::local_address(store.reservation_.get()));
     store.port_ = address.port();
   }
@@ -87,13 +87,30 @@ std::vector<uint16_t> ports_to_try(const PortRange& range) {
   return ports;
 }
 
+static Error every_port_taken(const PortRange& range) {
+  return {ErrorKind::kUsage, fmt::format("every port from {} to {} is taken", range.first, range.last),
+          "give a wider --port-range"};
+}
+
 Result<void> RoundStore::listen(const Options& options) {
   if (options.port != 0 || options.ports.first == 0) return server_->listen(options.port);
   for (uint16_t port : ports_to_try(options.ports))
     if (server_->listen(port)) return {};
-  return Error{ErrorKind::kUsage,
-               fmt::format("every port from {} to {} is taken", options.ports.first, options.ports.last),
-               "give a wider --port-range"};
+  return every_port_taken(options.ports);
+}
+
+Result<void> RoundStore::reserve(const Options& options) {
+  if (options.port != 0 || options.ports.first == 0) {
+    MUSTER_TRY(reservation_, reserve_port(options.port));
+    return {};
+  }
+  for (uint16_t port : ports_to_try(options.ports)) {
+    auto reserved = reserve_port(port);
+    if (!reserved) continue;
+    reservation_ = *std::move(reserved);
+    return {};
+  }
+  return every_port_taken(options.ports);
 }
 
 void RoundStore::adopt(Fd socket, const net::Address& peer, std::string_view first_bytes) {

@@ -32,6 +32,7 @@ class RoundStore {
  private:
   RoundStore() = default;
   Result<void> listen(const Options& options);
+  Result<void> reserve(const Options& options);
 
   std::unique_ptr<store::Server> server_;
   Fd reservation_;

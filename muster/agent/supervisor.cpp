@@ -166,7 +166,9 @@ Result<void> Supervisor::prepare() {
   loop_.watch(context_.warden_pidfd, EPOLLIN,
               [this](uint32_t) { end_without_warden([this] { remove_traces(job_, context_.scratch); }); });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
-  MUSTER_TRY(events_, Events::open(job_, console_));
+  Events::Send send;
+  if (uplink_) send = [this](std::string line) { uplink_->send_event(std::move(line)); };
+  MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
   MUSTER_TRY(layout_, LogLayout::create(job_));
   context_.scratch.set(layout_->temporary_tree());
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);

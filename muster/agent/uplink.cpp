@@ -53,6 +53,7 @@ void Uplink::connect(const net::Address& launcher, const rendezvous::Token& toke
                                     .closed = [this](const Error&) { loop_.defer([this] { give_up(); }); },
                                     .drained = [this] { update(); }});
         channel_->send(rendezvous::encode(rendezvous::OutputHello{node}));
+        send_events();
         update();
       });
 }
@@ -121,6 +122,16 @@ void Uplink::send_live_line() {
   if (!live_line_.empty() && channel_->unsent() > 0) return;
   shown_ = live_line_;
   channel_->send(rendezvous::encode(rendezvous::Chunk{rendezvous::Chunk::kLiveLine, shown_}));
+}
+
+void Uplink::send_event(std::string line) {
+  events_ += line;
+  send_events();
+}
+
+void Uplink::send_events() {
+  if (events_.empty() || !channel_ || !channel_->is_open()) return;
+  channel_->send(rendezvous::encode(rendezvous::Chunk{rendezvous::Chunk::kEvents, std::exchange(events_, {})}));
 }
 
 void Uplink::flush() {

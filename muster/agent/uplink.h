@@ -25,6 +25,8 @@ class Uplink {
 
   // The line that moves on the launcher's terminal; of many in a short time it sees the last.
   void set_live_line(std::string text);
+  // A line for the launcher's file of events; kept until there is a connection.
+  void send_event(std::string line);
   void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node);
   // The last bytes have been written: an unfinished line goes too.
   void flush();
@@ -45,6 +47,7 @@ class Uplink {
   void readable(uint8_t stream);
   void send_lines(uint8_t stream, std::string_view bytes);
   void send_live_line();
+  void send_events();
   void update();
 
   net::EventLoop& loop_;
@@ -56,6 +59,7 @@ class Uplink {
   bool reading_ = false;
   std::string live_line_, shown_;  // as it is, and as it was sent last
   net::EventLoop::TimerId live_timer_ = 0;
+  std::string events_;  // not yet sent
   std::function<void()> on_idle_;
 };
 

@@ -74,6 +74,11 @@ Result<void> check_port(uint16_t port) {
   return {};
 }
 
+uint64_t descriptor_limit() {
+  rlimit limit{};
+  return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
 uint64_t raise_descriptor_limit(uint64_t needed) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return needed;
@@ -152,6 +157,7 @@ Facts real_facts(int launcher) {
   facts.prepare_container = [launcher](const container::Request& request, LogLevel threshold) {
     return prepare_container(request, threshold, launcher >= 0);
   };
+  facts.descriptor_limit = descriptor_limit;
   facts.raise_descriptor_limit = raise_descriptor_limit;
   return facts;
 }

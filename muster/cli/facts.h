@@ -75,6 +75,8 @@ struct Facts {
   std::function<Result<container::Prepared>(const container::Request& request, LogLevel threshold)> prepare_container;
   // munge can seal and open something here.
   std::function<bool()> munge;
+  // How many descriptors this process may open now.
+  std::function<uint64_t()> descriptor_limit;
   // Sees to it that this process may open so many descriptors; returns the limit it could get.
   std::function<uint64_t(uint64_t)> raise_descriptor_limit;
 };

@@ -91,9 +91,11 @@ Result<void> Planner::plan_member() {
   return {};
 }
 
-// How many nodes share this machine's cores: simulated ones do; spares among them have no workers.
-int Planner::nodes_here() const {
-  if (!assignment_ || !parsed_.given(Opt::kLocalNodes)) return 1;
+// How many nodes share this machine's cores and GPUs: simulated ones do; spares among them have no workers.
+int Planner::nodes_here() const { return assignment_ ? simulated_nodes() : 1; }
+
+int Planner::simulated_nodes() const {
+  if (!parsed_.given(Opt::kLocalNodes)) return 1;
   const auto simulated = parse_int(text(Opt::kLocalNodes)).value_or(1);
   auto wanted = parse_nodes(text(Opt::kNnodes));
   const bool fewer = parsed_.given(Opt::kNnodes) && wanted && wanted->max < simulated;

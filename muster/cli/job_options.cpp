@@ -105,9 +105,16 @@ Result<void> Planner::plan_events() {
   return {};
 }
 
+// Simulated nodes share those of the machine. (The launcher speaks of the first.)
+process::GpuCount Planner::gpus() const {
+  const process::GpuCount all = facts_.gpus();
+  const int nodes = simulated_nodes();
+  return nodes > 1 ? process::share_of(all, assignment_ ? assignment_->position % nodes : 0, nodes) : all;
+}
+
 Result<int> Planner::count(Countable what) {
   if (what == Countable::kCpu) return facts_.affinity_cpus();
-  const process::GpuCount gpus = facts_.gpus();
+  const process::GpuCount gpus = this->gpus();
   if (gpus.count > 0) return gpus.count;
   if (what == Countable::kAuto) return facts_.affinity_cpus();
   std::string seen = gpus.source.empty() ? "this machine shows none" : gpus.source + " says so";
@@ -121,7 +128,7 @@ Result<void> Planner::plan_workers() {
   } else if (assignment_ && assignment_->workers) {
     job_.workers = *assignment_->workers;
   } else if (ours_ && !parsed_.given(Opt::kNprocPerNode)) {
-    job_.workers = elsewhere() ? 1 : std::max(facts_.gpus().count, 1);
+    job_.workers = elsewhere() ? 1 : std::max(gpus().count, 1);
   } else {
     auto wanted = parse_worker_count(text(Opt::kNprocPerNode));
     if (!wanted) return about(Opt::kNprocPerNode, wanted.error());
@@ -199,6 +206,24 @@ Result<void> Planner::plan_failures() {
   return {};
 }
 
+void Planner::hide_other_gpus() {
+  const process::GpuCount mine = gpus();
+  if (mine.visible_variable.empty() || job_.workers > mine.count) return;  // more were asked for than its share has
+  std::erase_if(job_.environment, [&](const auto& variable) { return variable.first == mine.visible_variable; });
+  job_.environment.emplace_back(mine.visible_variable, join(mine.ids, ","));
+}
+
+// PBS sets OMP_NUM_THREADS for one process that has all CPUs of its chunk: that is nobody's wish for each of several.
+std::optional<int> Planner::cpus_of_pbs() const {
+  const std::string* threads = agent::find_variable(job_.environment, "OMP_NUM_THREADS");
+  const std::string* cpus = agent::find_variable(job_.environment, "NCPUS");
+  if (!ours_ || threads == nullptr || cpus == nullptr || *cpus != *threads) return {};
+  if (agent::find_variable(job_.environment, "PBS_ENVIRONMENT") == nullptr) return {};
+  const auto number = parse_int(*threads);
+  if (!number || *number < 1 || *number > INT32_MAX) return {};
+  return static_cast<int>(*number);
+}
+
 void Planner::plan_environment() {
   plan_.given_environment = without_token(facts_.environment);
   job_.environment = without_token(environment_);
@@ -213,11 +238,15 @@ void Planner::plan_environment() {
     std::erase_if(job_.environment, [&n = name](const auto& entry) { return entry.first == n; });
     job_.environment.emplace_back(name, value);
   }
-  if (agent::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr) return;
+  if (assignment_ && nodes_here() > 1) hide_other_gpus();
+  const std::optional<int> cpus = cpus_of_pbs();
+  if (agent::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr && !cpus) return;
   // Each agent sets it for its own workers.
   const bool agents_do = fan_out() != nullptr;
   if (ours_ && !agents_do) {
-    const int threads = process::threads_per_worker(facts_.usable_cores(), job_.workers * nodes_here());
+    const int cores = std::min(facts_.usable_cores(), cpus.value_or(INT32_MAX));
+    const int threads = process::threads_per_worker(cores, job_.workers * nodes_here());
+    std::erase_if(job_.environment, [](const auto& variable) { return variable.first == "OMP_NUM_THREADS"; });
     job_.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
   } else if (!ours_ && job_.workers > 1) {
     if (!agents_do) job_.environment.emplace_back("OMP_NUM_THREADS", "1");
@@ -232,14 +261,18 @@ void Planner::plan_environment() {
 // A worker costs its pidfd, two streams with their spools or log files, its pipes while it starts, and two
 // connections to the store; a node three connections, and the process and pipes that lead to it.
 Result<void> Planner::check_descriptors() {
-  constexpr uint64_t kWorker = 10, kNode = 8, kOwn = 64;
+  constexpr uint64_t kWorker = 10, kNode = 8, kOwn = 64, kStoreClients = 65536;
   std::string what = fmt::format("{} workers", job_.workers);
   uint64_t needed = kWorker * static_cast<uint64_t>(job_.workers) + kOwn;
   if (const launcher::FanOut* spec = fan_out()) {
     what = fmt::format("{} nodes", spec->hosts.size());
     needed = kNode * spec->hosts.size() + kOwn;
   }
+  const uint64_t before = facts_.descriptor_limit();
   const uint64_t limit = facts_.raise_descriptor_limit(needed);
+  // Whoever has rank 0 serves every worker of the job, of whose number nobody knows yet. Workers keep what they had.
+  if (job_.membership && limit >= needed) facts_.raise_descriptor_limit(kStoreClients);
+  job_.open_files = before;
   if (limit >= needed) return {};
   return Error{
       ErrorKind::kUsage, fmt::format("{} need {} file descriptors and this process may open {}", what, needed, limit),

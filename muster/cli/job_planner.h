@@ -33,11 +33,14 @@ class Planner {
   void plan_log_level();
   Result<void> refuse_unsupported();
   Result<void> plan_events();
+  process::GpuCount gpus() const;
   Result<int> count(Countable what);
   Result<void> plan_workers();
   Result<void> plan_command();
   Result<void> plan_failures();
   void plan_environment();
+  void hide_other_gpus();
+  std::optional<int> cpus_of_pbs() const;
   Result<void> check_descriptors();
 
   // job_nodes.cpp: which nodes there are.
@@ -51,6 +54,7 @@ class Planner {
   Result<std::string> common_id();
   int nodes_here() const;
   void note_ignored(std::initializer_list<Opt> ids, std::string_view why, std::string_view what = "ignored");
+  int simulated_nodes() const;
   void finish_nodes();
 
   // job_environment.cpp: what this node's workers find.
@@ -90,6 +94,9 @@ class Planner {
   Result<void> plan_preset();
   Endpoint derived_endpoint() const;
   std::string derived_name() const;
+
+  // job_pbs.cpp: how the other nodes of a PBS job are reached.
+  void plan_pbs(launcher::FanOut& spec);
 
   // job_symmetric.cpp: those that each run their own muster.
   Result<void> plan_own_node();

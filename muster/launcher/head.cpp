@@ -4,6 +4,7 @@
 #include <csignal>
 #include <set>
 
+#include "muster/agent/events.h"
 #include "muster/agent/publication.h"
 #include "muster/agent/report/outcome_codec.h"
 #include "muster/agent/report/words.h"
@@ -231,6 +232,10 @@ agent::Report Head::make_report() const {
   if (!start_error_.empty()) report.kind = "muster-failed";
   if (ending == "signalled") report.signal = signal_.value_or(SIGTERM);
   if (ending == "join-timeout") {
+    // A node that came, and had not what the job is to run there.
+    constexpr int kNotExecutable = 126, kNotFound = 127;
+    if (report.exit_code == kNotFound) report.kind = "not-found";
+    if (report.exit_code == kNotExecutable) report.kind = "not-executable";
     for (const auto& [position, note] : notes_) {
       const auto index = static_cast<size_t>(position);
       const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";
@@ -256,7 +261,25 @@ void Head::show_progress(const std::string& host, const std::string& text) {
   console_.set_live_line(text);
 }
 
+Result<void> Head::open_events(const std::string& path) {
+  MUSTER_TRY(events_, agent::open_events_file(path));
+  return {};
+}
+
+// A chunk is whole lines, and is written at once: readers never see half of one.
+void Head::write_events(const std::string& lines) {
+  if (!events_) return;
+  if (auto written = write_all(events_.get(), lines.data(), lines.size()); !written) {
+    console_.log().warn("--events {}: {}; no more events are written", job_.events_file, written.error().message);
+    events_.reset();
+  }
+}
+
 bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
+  if (chunk.stream == rendezvous::Chunk::kEvents) {
+    write_events(chunk.bytes);
+    return true;
+  }
   if (chunk.stream == rendezvous::Chunk::kLiveLine) {
     show_progress(host, chunk.bytes);
     return true;

@@ -19,6 +19,8 @@ class Head : public rendezvous::CoordinatorClient {
  public:
   Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership);
 
+  // --events: those of all nodes go there. Emptied at once.
+  Result<void> open_events(const std::string& path);
   // What is known of a host that has not joined: "ssh: connection refused, attempt 3".
   void set_note(int position, const std::string& note);
   // Shows, or says, whom we wait for; call it now and then while there is time to wait.
@@ -54,6 +56,7 @@ class Head : public rendezvous::CoordinatorClient {
 
  private:
   agent::Report make_report() const;
+  void write_events(const std::string& lines);
   void show_progress(const std::string& host, const std::string& text);
   bool torchrun() const { return job_.flavor != agent::Flavor::kMuster; }
 
@@ -76,6 +79,7 @@ class Head : public rendezvous::CoordinatorClient {
   std::string start_error_;
   std::optional<rendezvous::Decision> ending_;
   TimePoint last_output_ = Clock::now();
+  Fd events_;
   std::map<std::string, char> writers_;  // whose unfinished line the console shows: by host and stream
 };
 

@@ -126,6 +126,21 @@ std::vector<std::string> parse_ze_mask(std::string_view value, bool composite) {
   return devices;
 }
 
+GpuCount share_of(const GpuCount& gpus, int part, int parts) {
+  if (gpus.count == 0 || static_cast<int>(gpus.ids.size()) != gpus.count) return gpus;
+  int begin = static_cast<int>(int64_t{gpus.count} * part / parts);
+  int end = static_cast<int>(int64_t{gpus.count} * (part + 1) / parts);
+  if (gpus.count < parts) {
+    begin = part % gpus.count;
+    end = begin + 1;
+  }
+  GpuCount share = gpus;
+  share.count = end - begin;
+  share.ids = {gpus.ids.begin() + begin, gpus.ids.begin() + end};
+  share.source += fmt::format(", shared by {} nodes", parts);
+  return share;
+}
+
 std::optional<int> parse_gpu_amount(std::string_view value) {
   int sum = 0;
   for (std::string_view entry : split(value, ',')) {

@@ -35,6 +35,10 @@ std::vector<std::string> parse_visible_devices(std::string_view value);
 // Entries of ZE_AFFINITY_MASK, "card" or "card.tile", each once; with `composite`, the cards they belong to.
 std::vector<std::string> parse_ze_mask(std::string_view value, bool composite);
 
+// What one of `parts` that share them has: some that follow one another, and where there are too few, one that others
+// have as well.
+GpuCount share_of(const GpuCount& gpus, int part, int parts);
+
 // "4", "v100:4", "gpu:a100:2,gpu:v100:1(S:0-1)": the sum; nothing if it is not of that form.
 std::optional<int> parse_gpu_amount(std::string_view value);
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +44,8 @@ struct Plan {
   int fds[3];
   const unsigned long* cpu_mask;
   size_t cpu_mask_bytes;
+  bool limits_files;
+  rlimit64 open_files;
   bool new_session;
   pid_t parent;
   Step failed = Step::kNone;
@@ -134,6 +137,7 @@ MUSTER_IN_CHILD int child_main(void* argument) {
   if (plan->cpu_mask_bytes != 0 && syscall(SYS_sched_setaffinity, 0, plan->cpu_mask_bytes, plan->cpu_mask) != 0) {
     fail(plan, Step::kAffinity);
   }
+  if (plan->limits_files) syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, &plan->open_files, nullptr);
   const unsigned long no_signals = 0;
   syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, nullptr, 8);
   syscall(SYS_execve, plan->program, plan->argv, plan->envp);
@@ -255,6 +259,9 @@ void reap(pid_t pid) {
 }  // namespace
 
 Result<Child> spawn(const SpawnSpec& spec) {
+  rlimit64 open_files{};
+  const bool limits_files = spec.open_files != 0 && ::getrlimit64(RLIMIT_NOFILE, &open_files) == 0;
+  open_files.rlim_cur = std::min<rlim64_t>(spec.open_files, open_files.rlim_max);
   std::vector<std::string> arguments = spec.argv;
   std::vector<std::string> environment = assignments(spec.environment);
   std::vector<char*> argv = pointers(arguments);
@@ -267,6 +274,8 @@ Result<Child> spawn(const SpawnSpec& spec) {
             .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd},
             .cpu_mask = mask.data(),
             .cpu_mask_bytes = mask.size() * sizeof(unsigned long),
+            .limits_files = limits_files,
+            .open_files = open_files,
             .new_session = spec.new_session,
             .parent = getpid()};
 

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,7 @@ struct SpawnSpec {
   int stdout_fd = -1;            // -1: the caller's
   int stderr_fd = -1;            // -1: the caller's
   std::vector<int> cpus = {};    // affinity; empty: the caller's
+  uint64_t open_files = 0;       // soft RLIMIT_NOFILE; 0: the caller's
   bool new_session = true;       // setsid(): a group of its own, no controlling terminal
 };
 

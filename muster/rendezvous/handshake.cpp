@@ -192,11 +192,12 @@ Key Handshake::derive(std::string_view label, const StreamHeader* header) const 
   return key;
 }
 
-// False: another protocol version.
+// False: another version. Nodes agree on more than this protocol (descriptions, reports, what options mean), so the same
+// number is not enough.
 bool Handshake::read_peer(std::string_view hello) {
   peer_protocol_ = protocol_of(hello);
   peer_version_ = version_of(hello);
-  return peer_protocol_ == kProtocolVersion;
+  return peer_protocol_ == kProtocolVersion && peer_version_ == version().substr(0, kVersionSize);
 }
 
 // --- The sealed token ---------------------------------------------------------------------------------------------

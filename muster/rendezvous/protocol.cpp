@@ -66,7 +66,7 @@ class Reader {
   }
   void stream(uint8_t& value) {
     value = bytes_.u8();
-    require(value <= Chunk::kLiveLine);
+    require(value <= Chunk::kEvents);
   }
   void sequence(uint64_t& value) { value = bytes_.u64(); }
   void time(int64_t& value) {

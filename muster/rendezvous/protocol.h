@@ -122,8 +122,8 @@ struct OutputHello {
   NodeId node = 0;
 };
 struct Chunk {
-  static constexpr uint8_t kLiveLine = 2;
-  uint8_t stream = 0;  // 0 stdout, 1 stderr, 2 the line that moves
+  static constexpr uint8_t kLiveLine = 2, kEvents = 3;
+  uint8_t stream = 0;  // 0 stdout, 1 stderr, 2 the line that moves, 3 for the file of --events
   std::string bytes;   // whole lines where there are any; of the line that moves: all of it, nothing removes it
 };
 

@@ -129,6 +129,18 @@ def test_events_into_a_file(run_muster, tmp_path):
     assert times == sorted(times) and times[0] > 1_700_000_000_000
 
 
+def test_one_file_for_all_nodes(run_muster, tmp_path):
+    (tmp_path / "train.py").write_text("")
+    done = run_muster(["run", "--local-nodes", 2, "--nproc-per-node", 2, "--events", "events", "train.py"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = (tmp_path / "events").read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    of = lambda state: [e["metadata"]["global_rank"] for e in events if e["metadata"]["state"] == state]  # noqa: E731
+    assert sorted(of("START")) == [0, 1, 2, 3], done.stderr
+    assert sorted(rank for rank in of("SUCCEEDED") if rank is not None) == [0, 1, 2, 3]
+    assert of("SUCCEEDED").count(None) == 2 and len(of("RENDEZVOUS")) == 2, "one of each agent"
+
+
 @pytest.mark.parametrize("path", ["no/such/directory/events", "."])
 def test_an_unwritable_file_is_refused_before_anything_starts(run_muster, tmp_path, path):
     script = tmp_path / "train.py"

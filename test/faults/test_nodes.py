@@ -90,6 +90,7 @@ def test_a_program_that_one_node_lacks(over_ssh, tmp_path):
     assert launcher.returncode == 127
     assert "n2: /x/train does not exist\n" in err
     report = json.loads((tmp_path / "report").read_text())
+    assert report["kind"] == "not-found"
     assert report["exit_code"] == 127 and "n2: /x/train does not exist" in report["message"]
 
 

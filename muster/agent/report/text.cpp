@@ -105,7 +105,7 @@ std::string render(const Report& report, bool colour) {
                               report.message.empty() ? "the workers were stopped" : printable(report.message)));
   }
   if (!report.note.empty()) text.field("note", printable(report.note));
-  std::string_view label = report.kind == "join-timeout" ? "missing" : "lost";
+  std::string_view label = report.kind == "node-lost" ? "lost" : "missing";
   for (const std::string& lost : report.lost_nodes) text.field(std::exchange(label, ""), printable(lost));
   if (judged) add_others(text, report);
   if (report.max_restarts > 0)

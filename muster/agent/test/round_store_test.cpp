@@ -77,6 +77,23 @@ TEST(RoundStore, AWorkersStoreIsNotListenedToByUs) {
   EXPECT_TRUE(net::listen_tcp({.port = store->port()}).ok());
 }
 
+TEST(RoundStore, AWorkersStoreKeepsToTheRange) {
+  net::EventLoop loop;
+  Log log = silent();
+  auto taken = net::listen_tcp({});
+  ASSERT_TRUE(taken.ok());
+  RoundStore::Options options;
+  options.host = StoreHost::kWorker;
+  options.ports = {taken->port, taken->port};
+  auto none = RoundStore::open(loop, log, options);
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, HasSubstr("every port from"));
+  taken->fd.reset();
+  auto store = RoundStore::open(loop, log, options);
+  ASSERT_TRUE(store.ok()) << store.error().text();
+  EXPECT_EQ(store->port(), options.ports.first);
+}
+
 TEST(PortsToTry, AreAllOfTheRangeOnce) {
   std::vector<uint16_t> ports = ports_to_try({30000, 30003});
   std::sort(ports.begin(), ports.end());

@@ -303,6 +303,28 @@ TEST(MemberOptions, SimulatedNodesShareTheCores) {
   EXPECT_EQ(threads({"--local-nodes=4", "--nnodes=1:2", "train.py"}), "8") << "two of them are spares";
 }
 
+TEST(MemberOptions, SimulatedNodesShareTheGpus) {
+  Machine machine;
+  machine.gpus = {4, "CUDA_VISIBLE_DEVICES=0,1,2,3", {"0", "1", "2", "3"}, "CUDA_VISIBLE_DEVICES"};
+  Assignment second = assignment();
+  second.position = 1;
+  auto plan = [&](const std::vector<std::string>& arguments) {
+    return machine.plan_as_member(Verb::kRun, arguments, second)->job;
+  };
+  EXPECT_EQ(plan({"--local-nodes=2", "train.py"}).workers, 2);
+  EXPECT_EQ(variable(plan({"--local-nodes=2", "train.py"}), "CUDA_VISIBLE_DEVICES"), "2,3");
+  EXPECT_EQ(plan({"--local-nodes=2", "--nproc-per-node=gpu", "train.py"}).workers, 2);
+  EXPECT_EQ(plan({"train.py"}).workers, 4) << "a machine of its own";
+  EXPECT_EQ(fan_out(machine, {"--local-nodes=2", "train.py"}).job.workers, 2);
+  EXPECT_NE(variable(plan({"--local-nodes=2", "--nproc-per-node=4", "train.py"}), "CUDA_VISIBLE_DEVICES"), "2,3");
+}
+
+TEST(MemberOptions, OfManyMayServeThemAllAndWorkersKeepTheirLimit) {
+  Machine machine;
+  machine.descriptor_limit = 1 << 20;
+  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"train.py"}, assignment())->job.open_files, 1024U);
+}
+
 TEST(MemberOptions, ErrorsAreThoseOfThisMachine) {
   Machine machine;
   EXPECT_EQ(exit_code(machine.plan_as_member(Verb::kRun, {"missing.py"}, assignment()).error()), 127);

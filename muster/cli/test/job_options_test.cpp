@@ -61,6 +61,14 @@ TEST(JobOptions, ThreadsAreTheCoresDividedAmongTheWorkers) {
   EXPECT_EQ(variable(machine.run({"--nproc-per-node=100", "train.py"}), "OMP_NUM_THREADS"), "1");
   machine.variables["OMP_NUM_THREADS"] = "7";
   EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "7");
+  // PBS gives each process all CPUs of its chunk, whether anybody wants it or not.
+  machine.variables["PBS_ENVIRONMENT"] = "PBS_BATCH";
+  machine.variables["NCPUS"] = "48";
+  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "7") << "the user's own";
+  machine.variables["OMP_NUM_THREADS"] = "48";
+  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "4");
+  machine.variables["OMP_NUM_THREADS"] = machine.variables["NCPUS"] = "8";
+  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "2") << "of 16 cores";
 }
 
 TEST(JobOptions, TorchrunSetsOneThreadAndWarns) {

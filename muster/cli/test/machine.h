@@ -103,6 +103,7 @@ struct Machine {
       ready.python = image_python;
       return ready;
     };
+    facts.descriptor_limit = [] { return uint64_t{1024}; };
     facts.raise_descriptor_limit = [this](uint64_t needed) { return std::min(needed, descriptor_limit); };
     return facts;
   }

@@ -127,6 +127,15 @@ TEST_F(Gpus, Scheduler) {
   EXPECT_EQ(count({{"SLURM_GPUS_ON_NODE", "what"}}).source, "/proc/driver/nvidia/gpus");
 }
 
+TEST(GpuShares, FollowOneAnother) {
+  const GpuCount five{5, "x", {"GPU-a", "GPU-b", "GPU-c", "GPU-d", "GPU-e"}, "CUDA_VISIBLE_DEVICES"};
+  EXPECT_EQ(share_of(five, 0, 2).ids, (Ids{"GPU-a", "GPU-b"}));
+  EXPECT_EQ(share_of(five, 1, 2).ids, (Ids{"GPU-c", "GPU-d", "GPU-e"}));
+  EXPECT_EQ(share_of(five, 1, 2).count, 3);
+  EXPECT_EQ(share_of(five, 6, 7).ids, (Ids{"GPU-b"})) << "too few: shared";
+  EXPECT_EQ(share_of({}, 1, 2).count, 0);
+}
+
 TEST_F(Gpus, Drivers) {
   GpuCount nvidia = count({});
   EXPECT_EQ(nvidia.count, 3);

@@ -1,11 +1,13 @@
 #include "muster/process/spawn.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -62,6 +64,17 @@ TEST(Spawn, Directory) {
   auto failed = spawn(spec);
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().message, "cannot change to the directory /nonexistent: No such file or directory");
+}
+
+TEST(Spawn, AsManyOpenFilesAsGiven) {
+  rlimit ours{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &ours), 0);
+  SpawnSpec spec = shell("ulimit -n; ulimit -Hn");
+  EXPECT_EQ(output_of(spec), fmt::format("{}\n{}\n", ours.rlim_cur, ours.rlim_max));
+  spec.open_files = 123;
+  EXPECT_EQ(output_of(spec), fmt::format("123\n{}\n", ours.rlim_max));
+  spec.open_files = UINT64_MAX;
+  EXPECT_EQ(output_of(spec), fmt::format("{0}\n{0}\n", ours.rlim_max)) << "no more than may be";
 }
 
 TEST(Spawn, StdinIsNullUnlessGiven) { EXPECT_EQ(output_of(shell("readlink /proc/$$/fd/0")), "/dev/null\n"); }

@@ -133,6 +133,21 @@ TEST(Channel, TheServerRefusesAnotherVersionAndNamesBoth) {
   EXPECT_EQ(relay.down.substr(kClientHelloSize), std::string(kServerHelloSize - kClientHelloSize, '\0'));
 }
 
+TEST(Channel, AnotherVersionOfTheSameProtocolIsRefusedToo) {
+  constexpr size_t kVersionAt = 12;
+  std::string other(version());
+  other[0] = static_cast<char>(other[0] ^ 0x41);
+  Relay up;
+  up.flip_up = kVersionAt;
+  up.run();
+  EXPECT_THAT(up.server.why(), HasSubstr(fmt::format("speaks muster {} (protocol {})", other, kProtocolVersion)));
+  EXPECT_THAT(up.server.why(), HasSubstr(fmt::format("this is muster {}", version())));
+  Relay down;
+  down.flip_down = kVersionAt;
+  down.run();
+  EXPECT_THAT(down.client.why(), HasSubstr(fmt::format("speaks muster {} (protocol {})", other, kProtocolVersion)));
+}
+
 TEST(Channel, TheClientRefusesAnotherVersionAndNamesBoth) {
   Relay relay;
   relay.flip_down = kProtocolAt;
