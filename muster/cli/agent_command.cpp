@@ -30,6 +30,7 @@ namespace {
 
 constexpr auto kDescriptionTime = std::chrono::seconds(30);
 constexpr auto kFetchTime = std::chrono::seconds(30);
+constexpr auto kComplaintTime = std::chrono::seconds(5);
 
 int fail(const Error& error) {
   const std::string text = fmt::format("muster: error: {}\n", error.text());
@@ -211,6 +212,7 @@ int agent_command(const std::vector<std::string>& words) {
   auto silence = from_scheduler ? silence_stdin() : Result<Fd>(Fd());
   if (!silence) return fail(silence.error());
   auto plan = plan_part(*description);
+  if (!plan && from_scheduler) tell_launcher(**fetch_words, plan.error(), Deadline::in(kComplaintTime));
   if (!plan) return fail(plan.error());
   // The launcher stays in reach; whoever reads stdin from now on reads nothing.
   Fd launcher;

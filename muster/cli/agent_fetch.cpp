@@ -81,7 +81,10 @@ std::string own_name(const GetEnv& getenv) {
   return slurm && !slurm->empty() ? *slurm : net::hostname();
 }
 
-Result<std::string> fetch_description(const FetchWords& words, Deadline deadline) {
+namespace {
+
+// The answer to a question that begins with our name.
+Result<std::string> ask_launcher(const FetchWords& words, const std::string& more, Deadline deadline) {
   std::vector<net::Address> addresses;
   for (const std::string& endpoint : words.fetch.endpoints) {
     MUSTER_TRY(net::Address address, address_of(endpoint));
@@ -91,7 +94,18 @@ Result<std::string> fetch_description(const FetchWords& words, Deadline deadline
   auto token = words.fetch.munge ? token_by_munge(addresses, nonce, deadline) : token_by_key(nonce);
   if (!token) return token.error();
   const std::string name = words.name.empty() ? own_name(environment_variable) : words.name;
-  return rendezvous::fetch_description(addresses, *token, name, deadline);
+  return rendezvous::fetch_description(addresses, *token, name + more, deadline);
+}
+
+}  // namespace
+
+Result<std::string> fetch_description(const FetchWords& words, Deadline deadline) {
+  return ask_launcher(words, "", deadline);
+}
+
+void tell_launcher(const FetchWords& words, const Error& why, Deadline deadline) {
+  constexpr size_t kLongest = 700;
+  (void)ask_launcher(words, launcher::kComplaint + why.text().substr(0, kLongest), deadline);
 }
 
 Result<void> choose_secret(launcher::FanOut& spec) {

@@ -27,6 +27,10 @@ std::string own_name(const GetEnv& getenv);
 // Asks the launcher for the description, encoded; first for the token that this takes. Blocks until the deadline.
 Result<std::string> fetch_description(const FetchWords& words, Deadline deadline);
 
+// Tells the launcher why this agent ends before it has joined: where a scheduler started it nobody reads its stderr. Blocks
+// until the deadline at most; who cannot be told is not.
+void tell_launcher(const FetchWords& words, const Error& why, Deadline deadline);
+
 // The other side, before any agent is started: token and nonce of a job whose agents will ask, and by which secret they
 // get the token. By munge where it works on this machine; else from the user's key, which is made if there is none.
 Result<void> choose_secret(launcher::FanOut& spec);

@@ -39,6 +39,7 @@ class FanOutRun {
   // What is known of one host of the list. Nobody joins with another position (membership.h).
   struct Place {
     int attempts = 0;
+    std::string complaint;  // of its agent, about what keeps it from joining
     bool joined = false;
     net::EventLoop::TimerId retry = 0;
   };
@@ -46,7 +47,7 @@ class FanOutRun {
   Result<void> prepare();
   void start_agents();
   void start_agent(int position);
-  std::string describe(const std::string& name) const;
+  std::string describe(const std::string& question);
   cluster::Starter::Handlers starter_handlers();
   void agent_said(int position, std::string_view line);
   void agent_failed(int position, const Error& why, bool may_try_again);
@@ -91,6 +92,7 @@ Result<void> FanOutRun::prepare() {
   MUSTER_TRY(signals_, process::SignalQueue::open(agent::forwarded_signals()));
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
   console_.set_spool(temporary_directory(), spec_.job.output.cap);
+  if (!spec_.job.events_file.empty()) MUSTER_TRY_VOID(head_.open_events(spec_.job.events_file));
   MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
   if (spec_.way == Way::kLocal) {
     endpoints_ = {fmt::format("127.0.0.1:{}", listener.port)};
@@ -150,13 +152,19 @@ void FanOutRun::start_agents() {
 
 void FanOutRun::start_agent(int position) {
   ++places_[static_cast<size_t>(position)].attempts;
+  places_[static_cast<size_t>(position)].complaint.clear();
   starter_->start(position, spec_.hosts[static_cast<size_t>(position)], description_for(spec_, endpoints_, position));
 }
 
 // Of an agent that asks. Another life of a host gets the same.
-std::string FanOutRun::describe(const std::string& name) const {
+std::string FanOutRun::describe(const std::string& question) {
+  const size_t end = std::min(question.find(kComplaint), question.size());
   for (size_t i = 0; i < spec_.hosts.size(); ++i) {
-    if (spec_.hosts[i].name != name) continue;
+    if (spec_.hosts[i].name != std::string_view(question).substr(0, end)) continue;
+    if (end < question.size()) {
+      places_[i].complaint = question.substr(end + 1);
+      break;
+    }
     starter_->asked(static_cast<int>(i));
     return description_for(spec_, endpoints_, static_cast<int>(i));
   }
@@ -180,7 +188,7 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
   loop_.cancel(place.retry);
   starter_->abandon(position);
   const bool lived = Clock::now() - node.joined >= kLife;
-  place = {.attempts = lived ? 0 : place.attempts};
+  place = {.attempts = lived ? 0 : place.attempts, .complaint = {}};
   // An agent that dies as soon as it is there, a spare's perhaps, is not started for ever.
   if (!lived) return agent_failed(position, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true);
   place.retry = loop_.call_after(rendezvous::kFenceMargin, [this, position] { start_agent(position); });
@@ -194,6 +202,7 @@ void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again)
       decide_retry(place.attempts, may_try_again, present >= rendezvous::needed_nodes(spec_.membership));
   const std::string& host = spec_.hosts[static_cast<size_t>(position)].name;
   std::string reason = head_.refusal_of(host);
+  if (reason.empty()) reason = place.complaint;
   if (reason.empty()) reason = decision.hopeless ? why.text() : why.message;
   if (reason.starts_with(host + ": ")) reason.erase(0, host.size() + 2);
   head_.set_note(position, decision.hopeless ? reason : fmt::format("{}, attempt {}", reason, place.attempts));

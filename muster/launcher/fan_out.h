@@ -46,6 +46,9 @@ struct FanOut {
   std::function<void(const std::string& host, const std::string& bytes)> on_stdout = nullptr;
 };
 
+// What an agent asks for its description begins with its host's name. With this behind it, it says why it cannot run.
+inline constexpr char kComplaint = '\n';
+
 // Runs it to its end; returns muster's exit code. The coordinator's port is bound before any agent is started. When this
 // process dies, however, the agents end their workers.
 int run_fan_out(const FanOut& spec);

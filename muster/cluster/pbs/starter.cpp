@@ -146,6 +146,13 @@ std::unique_ptr<Starter> make_ssh_starter(net::EventLoop& loop, const Options& o
 
 }  // namespace
 
+void move_to_node(process::Environment& environment, int node_rank) {
+  std::erase_if(environment, [](const auto& variable) {
+    return variable.first == "PBS_NODENUM" || variable.first == "PBS_TASKNUM" || variable.first == "PBS_NODEFILE";
+  });
+  environment.emplace_back("PBS_NODENUM", std::to_string(node_rank));
+}
+
 std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
                                       Starter::Handlers handlers) {
   auto near = local::make_starter(loop, options.program, environment, handlers);

@@ -28,6 +28,9 @@ struct Options {
 std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
                                       Starter::Handlers handlers);
 
+// The script's environment as another node should have it: what PBS says of a node is that node's. Pure.
+void move_to_node(process::Environment& environment, int node_rank);
+
 // Why pbs_tmrsh has ended before the agent joined, by its exit code and last line on stderr. Pure.
 struct Failure {
   Error error;

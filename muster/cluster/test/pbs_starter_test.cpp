@@ -88,6 +88,12 @@ TEST(PbsFailure, OfPbsAttach) {
   EXPECT_FALSE(explain_attach(127, "bash: line 1: /opt/muster: No such file or directory\n"));
 }
 
+TEST(PbsEnvironment, OfAnotherNode) {
+  process::Environment environment = {{"A", "1"}, {"PBS_NODENUM", "0"}, {"PBS_TASKNUM", "1"}, {"PBS_NODEFILE", "/x"}};
+  move_to_node(environment, 3);
+  EXPECT_EQ(environment, (process::Environment{{"A", "1"}, {"PBS_NODENUM", "3"}}));
+}
+
 // --- Starting -------------------------------------------------------------------------------------------------------
 
 class PbsStarterTest : public ::testing::Test {
