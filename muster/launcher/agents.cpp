@@ -43,8 +43,7 @@ std::string description_for(const FanOut& spec, const std::vector<std::string>& 
   description.host = host.name;
   description.position = position;
   description.workers = host.workers;
-  if (spec.way == Way::kPbs && position != spec.pbs.here)
-    cluster::pbs::move_to_node(description.environment, position);
+  if (spec.way == Way::kPbs && position != spec.pbs.here) cluster::pbs::move_to_node(description.environment, position);
   return cluster::encode(description);
 }
 

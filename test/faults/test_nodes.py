@@ -105,7 +105,7 @@ def test_an_agent_that_cannot_prepare_says_why(over_ssh, tmp_path):
     (tmp_path / "taken").touch()
     launcher = over_ssh({"n1": "reached()"}, "--log-dir", tmp_path / "taken", "true")
     _, err = launcher.communicate(timeout=TIMEOUT)
-    assert launcher.returncode == 125
+    assert launcher.returncode == 2
     assert f"n1: --log-dir {tmp_path}/taken: it is a file, not a directory\n" in err
 
 

@@ -64,11 +64,13 @@ TEST(JobOptions, ThreadsAreTheCoresDividedAmongTheWorkers) {
   // PBS gives each process all CPUs of its chunk, whether anybody wants it or not.
   machine.variables["PBS_ENVIRONMENT"] = "PBS_BATCH";
   machine.variables["NCPUS"] = "48";
-  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "7") << "the user's own";
+  EXPECT_EQ(variable(machine.run({"--standalone", "--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "7")
+      << "the user's own";
   machine.variables["OMP_NUM_THREADS"] = "48";
-  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "4");
+  EXPECT_EQ(variable(machine.run({"--standalone", "--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "4");
   machine.variables["OMP_NUM_THREADS"] = machine.variables["NCPUS"] = "8";
-  EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "2") << "of 16 cores";
+  EXPECT_EQ(variable(machine.run({"--standalone", "--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "2")
+      << "of 16 cores";
 }
 
 TEST(JobOptions, TorchrunSetsOneThreadAndWarns) {

@@ -127,7 +127,8 @@ TEST(Channel, TheServerRefusesAnotherVersionAndNamesBoth) {
   relay.flip_up = kProtocolAt;
   relay.run();
   std::string ours = fmt::format("this is muster {} (protocol {})", version(), kProtocolVersion);
-  EXPECT_THAT(relay.server.why(), HasSubstr(fmt::format("speaks muster {} (protocol {})", version(), kProtocolVersion ^ 0x41)));
+  EXPECT_THAT(relay.server.why(),
+              HasSubstr(fmt::format("speaks muster {} (protocol {})", version(), kProtocolVersion ^ 0x41)));
   EXPECT_THAT(relay.server.why(), HasSubstr(ours));
   EXPECT_EQ(relay.down.size(), kServerHelloSize);
   EXPECT_EQ(relay.down.substr(kClientHelloSize), std::string(kServerHelloSize - kClientHelloSize, '\0'));
