@@ -24,6 +24,7 @@ BENCHMARKS = [
     "cleanup",
     "store",
     "nodes",
+    "slurm",
 ]
 
 

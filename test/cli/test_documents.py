@@ -9,7 +9,8 @@ from harness import ROOT
 
 pytestmark = pytest.mark.cli
 
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs/guide").glob("*.md"))]
+# Those of five-setups.md are files that test/seeds runs.
+DOCUMENTS = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs/guide").glob("*.md")) if p.name != "five-setups.md")]
 # Every variable and file that a command in the documents names.
 ENVIRONMENT = {"NODE": "1"}
 

@@ -77,7 +77,8 @@ class Cluster:
         self._daemons = set()
         self.has_killed = self.has_killed_all = False  # something of muster, or all of it on a node, with SIGKILL
         try:
-            options = Options(**{"slurm": False, **options}, private=["/tmp", HOME], share=share)
+            private = ["/tmp", HOME, *options.pop("private", [])]
+            options = Options(**{"slurm": False, **options}, private=private, share=share)
             self.lab = lifecycle.up(self.directory, count, options)
         except BaseException:
             take_down(self.directory)

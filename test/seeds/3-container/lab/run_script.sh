@@ -1,0 +1,40 @@
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --gpus-per-node=4
+#SBATCH --output=%x-%j.out
+[ -n "$SLURM_STEP_ID" ] || exec srun bash run_script.sh
+set -a
+source env.sh
+function get_master_address(){
+    NODE_LIST=`scontrol show hostnames $SLURM_JOB_NODELIST`
+    MASTER_HOST=`echo $NODE_LIST | awk '{print $1}'`
+    MASTER_ADDR=`cat /etc/hosts | grep $MASTER_HOST | awk '{print $1}'`
+}
+
+get_master_address
+echo MASTER_ADDR:$MASTER_ADDR
+
+NODE_LIST=`scontrol show hostnames $SLURM_JOB_NODELIST`
+node_array=($NODE_LIST)
+length=${#node_array[@]}
+hostnode=`hostname -s`
+
+for (( index = 0; index < length ; index++ )); do
+    node=${node_array[$index]}
+    if [ $node == $hostnode ]; then
+        NODE_RANK=$index
+    fi
+done 
+
+if [ -d "$CONTAINER_CACHE_DIR" ] ; then 
+    echo "container exist";
+else
+    mkdir -p $CONTAINER_CACHE_DIR && tar -xf $CONTAINER_IMAGE -C $CONTAINER_CACHE_DIR ;
+fi
+
+# ...
+
+ch-run --uid 0 --gid 0 --write \
+            --bind $HOME:/workspace/mnt --cd /workspace/mnt \
+            $CONTAINER_CACHE_DIR -- \
+            bash -c "./torchrun.sh \$NODE_RANK $MASTER_ADDR"
