@@ -240,6 +240,10 @@ class Translator {
       note("--main_process_port 0: machines cannot guess each other's port; the default is used");
     if (c10d && on("same_network") && ip)
       note(fmt::format("c10d and --same_network: all meet at {} (accelerate drops the address)", *ip));
+    // "$SLURM_NODEID" in a batch script is its own 0, on every node.
+    if (c10d && settings_.given("machine_rank") && machine_.rank && machine_.rank != rank_)
+      note(fmt::format("--machine_rank {} is ignored: {} says that this is machine {}, and c10d numbers them itself",
+                       *rank_, machine_.scheduler, *machine_.rank));
     if (ip && c10d) {
       const bool v6 = ip->find(':') != std::string::npos && !ip->starts_with('[');
       const std::string host = v6 ? fmt::format("[{}]", *ip) : *ip;

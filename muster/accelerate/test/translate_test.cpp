@@ -136,6 +136,11 @@ TEST(Machines, TheSchedulerKnows) {
   EXPECT_EQ(option(launch({"--num_processes=5", "--num_machines=2", "--machine_rank=0", "t.py"}, in_slurm(2, 1)),
                    "nproc-per-node"),
             "2");
+  EXPECT_THAT(launch({"--num_processes=4", "--num_machines=2", "--machine_rank=0", "--rdzv_backend=c10d",
+                      "--main_process_ip=n1", "t.py"},
+                     in_slurm(2, 1))
+                  .notes,
+              Contains("--machine_rank 0 is ignored: Slurm says that this is machine 1, and c10d numbers them itself"));
   EXPECT_EQ(option(launch({"--num_processes=1", "t.py"}, in_slurm(2, 1)), "nnodes"), "1");
   // A batch script: whose machine this is, is decided later.
   Launch head = launch({"--num_processes=5", "t.py"}, in_slurm(2, std::nullopt));
