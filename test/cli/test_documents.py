@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cli
 # Those of five-setups.md are files that test/seeds runs.
 DOCUMENTS = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs/guide").glob("*.md")) if p.name != "five-setups.md")]
 # Every variable and file that a command in the documents names.
-ENVIRONMENT = {"NODE": "1"}
+ENVIRONMENT = {"NODE": "1", "HOME": "~"}
 
 
 def commands():
@@ -20,7 +20,7 @@ def commands():
     for document in DOCUMENTS:
         text = document.read_text()
         blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S) + re.findall(r"(?:^    \S.*\n)+", text, re.M)
-        for line in "".join(blocks).splitlines():
+        for line in re.sub(r"\s*\\\n\s*", " ", "".join(blocks)).splitlines():
             command = re.sub(r"\s+#.*", "", line.strip())
             if command.startswith("muster run ") and "…" not in command:
                 yield document.name, re.sub(r"\$(\w+)", lambda name: ENVIRONMENT[name[1]], command)

@@ -1,11 +1,13 @@
 """The seed with a container: the launcher inside it, as it was written, and outside."""
 
+import shutil
 import subprocess
 
 import pytest
 
+from containers import rootfs
+
 from . import surroundings
-from .image import make_image
 from .seed import HERE, Seed
 from .workers import assert_job
 
@@ -16,7 +18,9 @@ IMAGE = "nvidia+pytorch+24.06-py3.tar"
 @pytest.fixture(scope="session")
 def image(seed_cluster, tmp_path_factory):
     """In the home directory, as the seed's ~/*.sqsh is."""
-    root = make_image(tmp_path_factory.mktemp("image") / "root", seed_cluster.muster_program)
+    root = rootfs.make(tmp_path_factory.mktemp("image") / "root")
+    (root / "workspace/mnt").mkdir(parents=True)
+    shutil.copy(seed_cluster.muster_program, root / "usr/bin/muster")
     subprocess.run(["tar", "-cf", seed_cluster.home / IMAGE, "-C", root, "."], check=True)
 
 
