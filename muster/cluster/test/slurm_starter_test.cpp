@@ -43,7 +43,8 @@ class SlurmStarterTest : public ::testing::Test {
   }
   std::vector<std::string> calls() const {
     std::vector<std::string> lines;
-    for (std::string_view line : split(trim(contents(dir_ / "log")), '\n')) lines.emplace_back(line);
+    const std::string log = contents(dir_ / "log");
+    for (std::string_view line : split(trim(log), '\n')) lines.emplace_back(line);
     return lines;
   }
 
