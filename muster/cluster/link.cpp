@@ -1,6 +1,5 @@
 #include "muster/cluster/link.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -8,6 +7,8 @@
 
 #include <array>
 #include <cerrno>
+
+#include "muster/base/pipe.h"
 
 namespace muster::cluster {
 namespace {
@@ -31,14 +32,6 @@ Result<Ends> make_input() {
   return ends;
 }
 
-Result<Ends> make_output() {
-  std::array<int, 2> fds{};
-  if (pipe2(fds.data(), O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Ends ends{Fd(fds[0]), Fd(fds[1])};
-  MUSTER_TRY_VOID(set_nonblocking(ends.ours.get(), true));
-  return ends;
-}
-
 // The end of the stream, or no more than nothing to read just now?
 bool failed_read(ssize_t size) { return size == 0 || (errno != EAGAIN && errno != EINTR); }
 
@@ -56,15 +49,15 @@ Result<void> Link::start(process::SpawnSpec spec) {
     MUSTER_TRY(input, make_input());
     spec.stdin_fd = input.theirs.get();
   }
-  MUSTER_TRY(Ends output, make_output());
-  MUSTER_TRY(Ends said, make_output());
-  spec.stdout_fd = output.theirs.get();
-  spec.stderr_fd = said.theirs.get();
+  MUSTER_TRY(Pipe output, make_pipe());
+  MUSTER_TRY(Pipe said, make_pipe());
+  spec.stdout_fd = output.write.get();
+  spec.stderr_fd = said.write.get();
   MUSTER_TRY(child_, process::spawn(spec));
   closed_ = reaped_ = false;
   input_ = std::move(input.ours);
-  output_ = std::move(output.ours);
-  said_ = std::move(said.ours);
+  output_ = std::move(output.read);
+  said_ = std::move(said.read);
   watch_all();
   return {};
 }

@@ -15,6 +15,7 @@
 
 #include "muster/base/bytes.h"
 #include "muster/base/fd.h"
+#include "muster/base/pipe.h"
 #include "muster/base/strings.h"
 #include "muster/environment/assignments.h"
 #include "muster/environment/captured.h"
@@ -48,18 +49,6 @@ std::string line_of(const std::string& file, int line) {
   const auto lines = split(*text, '\n');
   const auto index = static_cast<size_t>(line) - 1;
   return line >= 1 && index < lines.size() ? std::string(lines[index]) : std::string();
-}
-
-struct Pipe {
-  Fd read, write;
-};
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
-  MUSTER_TRY_VOID(set_nonblocking(pipe.read.get(), true));
-  return pipe;
 }
 
 // How the shell ended, as the keeper tells it.
