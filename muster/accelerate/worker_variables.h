@@ -12,8 +12,7 @@ enum class Way : uint8_t {
   kDeepspeed,  // ranked, with DeepSpeed's variables instead of torch.compile's
 };
 
-// The variables that accelerate adds to a worker's environment on this machine. `processes`: of the whole job on one
-// machine.
+// The variables that accelerate adds to a worker's environment on this machine, which has `processes_here` of the job's.
 Result<Variables> worker_variables(const Settings& settings, Way way, int processes_here, const Machine& machine);
 
 }  // namespace muster::accelerate

@@ -18,7 +18,7 @@ std::string were_asked(int count) {
   return fmt::format("{} {} asked for", count_of(static_cast<size_t>(count)), count == 1 ? "was" : "were");
 }
 
-// "this batch script's Slurm job 12 has 2 nodes": of what `here` is.
+// "Slurm job 12 has 2", "this step of Slurm job 12 has 2".
 std::string has_nodes(const Surroundings& here, size_t count) {
   const std::string job = fmt::format("{} job {}", here.adapter == "pbs" ? "PBS" : "Slurm", here.job_id);
   return here.role == Role::kHead ? fmt::format("{} has {}", job, count)
@@ -72,7 +72,7 @@ Result<void> Planner::plan_forced_fan_out(const NodeRange& asked) {
   return plan_allocation(one_of_many ? here_->allocation : here_->nodes, asked);
 }
 
-// The seed of many a script: --standalone for one node, and the rest for several.
+// Many a script has --standalone for the time when it was for one node, and the rest for several.
 void Planner::forgive_standalone(const NodeRange& asked) {
   const bool meets = parsed_.given(Opt::kMasterAddr) || parsed_.given(Opt::kRdzvEndpoint);
   const bool allocation = here_ && here_->role != Role::kWorker && here_->role != Role::kPreset;

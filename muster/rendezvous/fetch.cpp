@@ -32,6 +32,7 @@ Result<void> wait_for(const Fd& socket, short events, Deadline deadline) {
   do {
     ready = ::poll(&entry, 1, deadline.poll_timeout());
   } while (ready < 0 && errno == EINTR);
+  if (ready < 0) return system_error(errno, "poll");
   if (ready == 0) return late();
   return {};
 }

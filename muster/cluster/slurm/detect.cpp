@@ -60,7 +60,7 @@ class Detection {
     return "";
   }
 
-  // A number that Slurm sets from `least` up; `missing` where it is unset.
+  // A number, 0 or more; `missing` where it is unset.
   Result<int64_t> number(std::initializer_list<const char*> names, int64_t missing, std::string meaning) {
     const std::string text = take(names, std::move(meaning));
     if (text.empty()) return missing;
