@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include "muster/base/fd.h"
 #include "muster/cli/accelerate_plan.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/help.h"
@@ -8,12 +7,6 @@
 
 namespace muster::cli {
 namespace {
-
-int fail(const Error& error) {
-  const std::string text = fmt::format("muster: error: {}\n", error.text());
-  (void)write_all(STDERR_FILENO, text.data(), text.size());
-  return exit_code(error);
-}
 
 int show_help() { return print(verb_help(Verb::kAccelerate, "muster accelerate", style_of(STDOUT_FILENO))); }
 

@@ -24,6 +24,7 @@
 #include "muster/cli/node_environment.h"
 #include "muster/cli/verbs.h"
 #include "muster/cluster/description.h"
+#include "muster/process/own_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -31,12 +32,6 @@ namespace {
 constexpr auto kDescriptionTime = std::chrono::seconds(30);
 constexpr auto kFetchTime = std::chrono::seconds(30);
 constexpr auto kComplaintTime = std::chrono::seconds(5);
-
-int fail(const Error& error) {
-  const std::string text = fmt::format("muster: error: {}\n", error.text());
-  (void)write_all(STDERR_FILENO, text.data(), text.size());
-  return exit_code(error);
-}
 
 // Only what has an end that can be seen when the launcher is gone.
 Result<void> check_stdin() {
@@ -206,8 +201,9 @@ int agent_command(const std::vector<std::string>& words) {
   if (!description) return fail(description.error());
 
   const process::Environment& sent = description->environment;
-  use_environment(from_scheduler ? environment_of_task(sent, own_environment(), net::hostname(), description->position)
-                                 : environment_of_node(sent, own_environment()));
+  const process::Environment own = process::own_environment();
+  use_environment(from_scheduler ? environment_of_task(sent, own, net::hostname(), description->position)
+                                 : environment_of_node(sent, own));
   use_directory(description->directory);
   auto silence = from_scheduler ? silence_stdin() : Result<Fd>(Fd());
   if (!silence) return fail(silence.error());

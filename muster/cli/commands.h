@@ -35,6 +35,9 @@ int store_command(const Parsed& parsed);
 int env_command(const Parsed& parsed);
 int version_command(const Parsed& parsed);
 
+// Says on stderr what is wrong; returns the exit code for it.
+int fail(const Error& error);
+
 // Writes everything to stdout; 1 when nobody reads it.
 int print(const std::string& text);
 

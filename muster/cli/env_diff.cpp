@@ -11,6 +11,7 @@
 #include "muster/cli/commands.h"
 #include "muster/cli/facts.h"
 #include "muster/environment/difference.h"
+#include "muster/process/own_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -37,7 +38,7 @@ int compare(std::vector<environment::Fingerprint> nodes, bool json) {
 
 int fingerprint_command() {
   const auto host = environment_variable("MUSTER_HOST").value_or("");
-  return print(encode(environment::take_fingerprint(host, own_environment(), Deadline::in(kTime))) + "\n");
+  return print(encode(environment::take_fingerprint(host, process::own_environment(), Deadline::in(kTime))) + "\n");
 }
 
 agent::Command fingerprint_worker() {

@@ -20,6 +20,7 @@
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
+#include "muster/process/own_environment.h"
 #include "muster/rendezvous/munge.h"
 
 namespace muster::cli {
@@ -109,16 +110,6 @@ std::string working_directory() {
 
 }  // namespace
 
-process::Environment own_environment() {
-  process::Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const char* entry_text = *entry;
-    const char* equals = std::strchr(entry_text, '=');
-    if (equals != nullptr) environment.emplace_back(std::string(entry_text, equals), equals + 1);
-  }
-  return environment;
-}
-
 void use_environment(const process::Environment& environment) {
   ::clearenv();
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
@@ -126,7 +117,7 @@ void use_environment(const process::Environment& environment) {
 
 Facts real_facts(int launcher) {
   Facts facts;
-  facts.environment = own_environment();
+  facts.environment = process::own_environment();
   facts.getenv = environment_variable;
   facts.gpus = [] { return process::count_gpus(environment_variable); };
   facts.usable_cores = [] { return process::usable_cores(); };

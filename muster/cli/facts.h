@@ -81,9 +81,6 @@ struct Facts {
   std::function<uint64_t(uint64_t)> raise_descriptor_limit;
 };
 
-// The environment of this process.
-process::Environment own_environment();
-
 // Of this whole process: what is planned, found on PATH and given to workers follows from it.
 void use_environment(const process::Environment& environment);
 

@@ -8,6 +8,7 @@
 #include "muster/base/strings.h"
 #include "muster/environment/record.h"
 #include "muster/environment/secrets.h"
+#include "muster/process/own_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -49,7 +50,7 @@ int record_command(const std::vector<std::string>& words) {
                                      .host = words[2],
                                      .words = {words.begin() + kFixedWords, words.end()},
                                      .working_directory = std::filesystem::current_path(error).string(),
-                                     .environment = own_environment()};
+                                     .environment = process::own_environment()};
   auto folder = environment::record(request, Deadline::in(kTime));
   if (folder) return 0;
   Log::to_stderr().warn("--record: nothing is kept: {}", folder.error().text());

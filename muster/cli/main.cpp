@@ -15,12 +15,6 @@
 namespace muster::cli {
 namespace {
 
-int fail(const Error& error) {
-  std::string text = fmt::format("muster: error: {}\n", error.text());
-  (void)write_all(STDERR_FILENO, text.data(), text.size());
-  return exit_code(error);
-}
-
 // A first word that is no verb: the nearest one, or the verb that was forgotten.
 Error unknown_verb(const std::string& word) {
   Error error = usage_error("'{}' is no verb", word);
@@ -113,6 +107,12 @@ int dispatch(const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+int fail(const Error& error) {
+  const std::string text = fmt::format("muster: error: {}\n", error.text());
+  (void)write_all(STDERR_FILENO, text.data(), text.size());
+  return exit_code(error);
+}
 
 int print(const std::string& text) { return write_all(STDOUT_FILENO, text.data(), text.size()) ? 0 : 1; }
 

@@ -1,8 +1,5 @@
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
-#include "muster/base/fd.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/facts.h"
 #include "muster/cli/mode.h"
@@ -93,11 +90,7 @@ std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& c
 int where_command(const Parsed& parsed) {
   const Facts facts = real_facts();
   auto here = cluster::detect(facts.getenv, facts.read_file);
-  if (!here) {
-    const std::string text = fmt::format("muster: error: {}\n", here.error().text());
-    (void)write_all(STDERR_FILENO, text.data(), text.size());
-    return exit_code(here.error());
-  }
+  if (!here) return fail(here.error());
   const ModeChoice choice = choose_mode(*here, net::hostname());
   return print(parsed.flag(Opt::kJson) ? as_json(*here, choice) : as_text(*here, choice));
 }

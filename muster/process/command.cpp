@@ -1,6 +1,5 @@
 #include "muster/process/command.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -10,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "muster/base/pipe.h"
 #include "muster/base/strings.h"
 #include "muster/process/python.h"
 
@@ -17,18 +17,7 @@ namespace muster::process {
 namespace {
 
 constexpr size_t kMostOutput = 1 << 20;
-
-struct Pipe {
-  Fd read, write;
-};
-
-Result<Pipe> open_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
-  MUSTER_TRY_VOID(set_nonblocking(pipe.read.get(), true));
-  return pipe;
-}
+constexpr auto kDyingTime = std::chrono::seconds(2);
 
 // What there is for now, but no more than a pipe can hold, lest somebody who never stops writing keeps us here; closes the
 // descriptor at its end.
@@ -52,11 +41,12 @@ std::string path_of(const Environment& environment) {
   return path == environment.end() ? kDefaultPath : path->second;
 }
 
+// Who hangs in the kernel (a file system that is gone) does not even die of SIGKILL, and is left behind.
 void kill_and_reap(const Child& child) {
   signal_group(child.pid, SIGKILL);
-  while (!try_reap(child)) {
+  for (const Deadline deadline = Deadline::in(kDyingTime); !try_reap(child) && !deadline.passed();) {
     pollfd ended{.fd = child.pidfd.get(), .events = POLLIN, .revents = 0};
-    (void)::poll(&ended, 1, -1);
+    (void)::poll(&ended, 1, deadline.poll_timeout());
   }
 }
 
@@ -65,8 +55,8 @@ void kill_and_reap(const Child& child) {
 Result<CommandOutput> run_command(std::vector<std::string> argv, Environment environment, Deadline deadline) {
   MUSTER_CHECK(!argv.empty());
   MUSTER_TRY(std::string program, find_program(argv.front(), path_of(environment)));
-  MUSTER_TRY(Pipe output, open_pipe());
-  MUSTER_TRY(Pipe errors, open_pipe());
+  MUSTER_TRY(Pipe output, make_pipe());
+  MUSTER_TRY(Pipe errors, make_pipe());
   const std::string name = argv.front();
   MUSTER_TRY(Child child, spawn({.program = std::move(program),
                                  .argv = std::move(argv),

@@ -7,8 +7,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/process/command.h"
-
-extern char** environ;
+#include "muster/process/own_environment.h"
 
 namespace muster::cluster::pbs {
 namespace {
@@ -55,13 +54,8 @@ seconds used_time(std::string_view qstat, time_t now) {
 }
 
 process::Environment qstat_environment() {
-  process::Environment environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text(*variable);
-    const std::string_view name = text.substr(0, text.find('='));
-    if (name.size() == text.size() || name == "TZ" || name.starts_with("LC_")) continue;
-    environment.emplace_back(name, text.substr(name.size() + 1));
-  }
+  process::Environment environment = process::own_environment();
+  std::erase_if(environment, [](const auto& v) { return v.first == "TZ" || v.first.starts_with("LC_"); });
   environment.emplace_back("TZ", "UTC");
   environment.emplace_back("LC_ALL", "C");
   return environment;

@@ -1,12 +1,10 @@
 #include "muster/cluster/slurm/time_left.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-
-#include <cstring>
 
 #include "muster/base/strings.h"
 #include "muster/process/command.h"
+#include "muster/process/own_environment.h"
 
 namespace muster::cluster::slurm {
 
@@ -35,11 +33,8 @@ Result<std::optional<Duration>> parse_time_left(std::string_view squeue) {
 }
 
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline) {
-  process::Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    if (const char* equals = std::strchr(*entry, '='))
-      environment.emplace_back(std::string(static_cast<const char*>(*entry), equals), equals + 1);
-  MUSTER_TRY(auto ran, process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%L"}, environment, deadline));
+  MUSTER_TRY(auto ran, process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%L"}, process::own_environment(),
+                                            deadline));
   if (ran.status.success()) return parse_time_left(ran.output);
   const std::string why = process::last_line(ran.errors);
   return Error{ErrorKind::kPeer, fmt::format("squeue: {}", why.empty() ? ran.status.text() : why), {}};
