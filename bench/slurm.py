@@ -29,7 +29,12 @@ def contests() -> list[Contest]:
         Contest(
             f"true on {NODES} Slurm nodes",
             [Subject("muster run", muster_true, absent, 5), Subject("srun", srun_true, absent, 5)],
-            [Metric("wall time", "s"), Metric("beyond srun", "s", [Goal(limit=0.050)])],
+            [Metric("wall time", "s")],
+        ),
+        Contest(
+            f"true on {NODES} Slurm nodes",
+            [Subject("muster run", beyond_srun, absent, 5)],
+            [Metric("beyond the srun before it", "s", [Goal(limit=0.050)])],
         ),
         Contest(
             f"batch script to the first line of the last of {NODES * GPUS} workers",
@@ -109,15 +114,17 @@ def batch_job() -> BatchJob:
     return BatchJob()
 
 
-def srun_true() -> dict[str, float]:
-    return {"wall time": batch_job().time("srun", "true")}
+def srun_true() -> float:
+    return batch_job().time("srun", "true")
 
 
-def muster_true() -> dict[str, float]:
-    """And the srun just before it, for the difference."""
-    bare = batch_job().time("srun", "true")
-    whole = batch_job().time("muster", "run", "--nproc-per-node", "1", "true")
-    return {"wall time": whole, "beyond srun": whole - bare}
+def muster_true() -> float:
+    return batch_job().time("muster", "run", "--nproc-per-node", "1", "true")
+
+
+def beyond_srun() -> float:
+    bare = srun_true()
+    return muster_true() - bare
 
 
 def script_to_workers(stage: str) -> float:

@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.multinode)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def seed_cluster(muster, tmp_path_factory):
     if reason := look_around():
         pytest.skip(reason)

@@ -1,11 +1,13 @@
 """The seed with a container: the launcher inside it, as it was written, and outside."""
 
+import pathlib
+import re
 import shutil
 import subprocess
 
 import pytest
 
-from containers import rootfs
+from containers.conftest import charliecloud, image, podman  # noqa: F401  (fixtures)
 
 from . import surroundings
 from .seed import HERE, Seed
@@ -15,25 +17,38 @@ HELLO = HERE / "programs/hello.py"
 IMAGE = "nvidia+pytorch+24.06-py3.tar"
 
 
-@pytest.fixture(scope="session")
-def image(seed_cluster, tmp_path_factory):
+@pytest.fixture(scope="package")
+def archive(seed_cluster, image):  # noqa: F811
     """In the home directory, as the seed's ~/*.sqsh is."""
-    root = rootfs.make(tmp_path_factory.mktemp("image") / "root")
+    root = pathlib.Path(image)
     (root / "workspace/mnt").mkdir(parents=True)
     shutil.copy(seed_cluster.muster_program, root / "usr/bin/muster")
     subprocess.run(["tar", "-cf", seed_cluster.home / IMAGE, "-C", root, "."], check=True)
 
 
-def submit(slurm, scripts, name):
+@pytest.fixture
+def node_podman(podman, slurm):  # noqa: F811
+    """Variables with which podman keeps everything in a directory of the node's own."""
+    env = {}
+    for name, file in podman.env.items():
+        file = pathlib.Path(file)
+        env[name] = str(slurm.directory / file.name)
+        pathlib.Path(env[name]).write_text(file.read_text().replace(str(file.parent), "/var/tmp/podman"))
+    yield env
+    for name in slurm.cluster.names:
+        (slurm.cluster.root(name) / "dev/shm/libpod_lock").unlink(missing_ok=True)  # podman's own
+
+
+def submit(slurm, scripts, name, env=None):
     """From the home directory, which the container mounts."""
     for old in slurm.cluster.home.glob("*.out"):
         old.unlink()
     surroundings.put(slurm.cluster.home, {**scripts, "train.py": HELLO.read_text()})
     slurm.directory = slurm.cluster.home
-    return slurm.sbatch(name, env={"USER": "root"})
+    return slurm.sbatch(name, env={"USER": "root", **(env or {})})
 
 
-def test_container_word_replaced(slurm, image):
+def test_container_word_replaced(slurm, archive, charliecloud):  # noqa: F811
     """muster runs in the container: it needs glibc alone, and finds its job through the environment."""
     seed = Seed("3-container")
     print(seed.diff())
@@ -43,7 +58,7 @@ def test_container_word_replaced(slurm, image):
     assert "--standalone is ignored" in text, "what was forgiven is said"
 
 
-def test_container_after(slurm, image):
+def test_container_after(slurm, archive, charliecloud):  # noqa: F811
     """The container is made once a node, and used again: then its image may be gone."""
     scripts, home = Seed("3-container").scripts("after"), slurm.cluster.home
     workers = assert_job(submit(slurm, scripts, "job.sh"), ["n1", "n2"], 4)
@@ -53,3 +68,15 @@ def test_container_after(slurm, image):
         assert_job(submit(slurm, scripts, "job.sh"), ["n1", "n2"], 4)
     finally:
         (home / "elsewhere").rename(home / IMAGE)
+
+
+def test_container_after_with_podman(slurm, archive, node_podman):
+    """The same line with another runtime, which takes a root file system as it is."""
+    root = slurm.directory / "root"
+    root.mkdir()
+    subprocess.run(["tar", "-xf", slurm.cluster.home / IMAGE, "-C", root], check=True)
+    script = Seed("3-container").scripts("after")["job.sh"]
+    named = r"--container \S+ --container-runtime \S+ --container-name \S+"
+    other, changes = re.subn(named, f"--container {root} --container-runtime podman", script)
+    assert changes == 1
+    assert_job(submit(slurm, {"job.sh": other}, "job.sh", node_podman), ["n1", "n2"], 4)

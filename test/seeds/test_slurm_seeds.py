@@ -95,6 +95,7 @@ def test_salloc_as_a_batch_job(slurm, project, torch_new):
     assert_job(text, ["n1", "n2"], 2, in_order=False)
 
 
+@pytest.mark.slow
 def test_accelerate_word_replaced(slurm, torch_new):
     seed = Seed("2-accelerate")
     show(seed)
@@ -119,6 +120,7 @@ def test_launch_after(slurm, conda, torch_old, nodes):
     assert workers[5].args == ["--batch_size", "128", "--learning_rate", "5e-5"], text
 
 
+@pytest.mark.slow
 def test_accelerate_after(slurm, torch_new):
     files = {"setup_env.sh": f"export PATH={torch_new.bin_dir}:$PATH\n", "my_huggingface_trainer.py": ACCELERATED}
     surroundings.put(slurm.directory, {**after("2-accelerate"), **files})
