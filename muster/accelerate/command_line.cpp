@@ -27,12 +27,6 @@ std::optional<double> to_number(std::string_view text) {
   return value;
 }
 
-// As Python prints a float.
-std::string number_text(double value) {
-  std::string text = fmt::format("{}", value);
-  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
-}
-
 Result<std::string> three_of(const Option& option, const std::string& value) {
   std::vector<std::string> parts;
   for (std::string_view part : split(value, ',')) {
@@ -66,7 +60,7 @@ Result<std::optional<std::string>> read_value(const Option& option, const std::s
       if (trim(value).empty()) return std::optional<std::string>();
       auto number = to_number(trim(value));
       if (!number) return invalid(option, "float", value);
-      return std::optional(number_text(*number));
+      return std::optional(python_number(*number));
     }
     case Kind::kBool:
       return std::optional<std::string>(value.empty() ? "False" : "True");

@@ -1,9 +1,19 @@
 #include "muster/accelerate/settings.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "muster/base/error.h"
 #include "muster/base/strings.h"
 
 namespace muster::accelerate {
+
+std::string python_number(double value) {
+  if (std::isnan(value)) return "nan";  // whatever its sign
+  std::string text = fmt::format("{}", value);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
 
 std::optional<std::string> Settings::get(std::string_view name) const {
   if (auto found = settings_.find(name); found != settings_.end()) return found->second.value;

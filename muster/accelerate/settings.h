@@ -10,6 +10,9 @@
 
 namespace muster::accelerate {
 
+// As Python's str() shows a float: "1.0", "0.5", "1e-08", "nan".
+std::string python_number(double value);
+
 enum class Source : uint8_t { kDefault, kFile, kCommandLine };
 
 // The value of every option, from whichever source, as Python's str() would show it: "True", "1", "0.5". Names are the

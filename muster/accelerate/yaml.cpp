@@ -34,13 +34,6 @@ bool is_word(std::string_view text, std::initializer_list<std::string_view> word
   return false;
 }
 
-std::string python_number(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::string text = fmt::format("{}", value);
-  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
-}
-
 // YAML 1.1: 1_000, 0x1F, 0b11, 017 (octal). Sixties (1:30) are times of the day and no numbers of ours.
 std::optional<int64_t> yaml_integer(std::string_view text) {
   std::string digits;
@@ -71,7 +64,7 @@ std::optional<double> yaml_float(std::string_view text) {
     if (c != '_') digits += c;
   const bool negative = digits.starts_with('-');
   if (negative || digits.starts_with('+')) digits.erase(0, 1);
-  if (is_word(digits, {".inf"}) || digits == ".Inf" || digits == ".INF") return negative ? -INFINITY : INFINITY;
+  if (one_of(digits, {".inf", ".Inf", ".INF"})) return negative ? -INFINITY : INFINITY;
   if (one_of(digits, {".nan", ".NaN", ".NAN"})) return NAN;
   const size_t dot = digits.find('.');
   const size_t exponent = digits.find_first_of("eE");
