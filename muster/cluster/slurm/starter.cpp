@@ -55,7 +55,7 @@ struct Place {
 
 class SlurmStarter final : public Starter {
  public:
-  SlurmStarter(net::EventLoop& loop, Options options, process::Environment environment, Handlers handlers)
+  SlurmStarter(net::EventLoop& loop, Options options, const process::Environment& environment, Handlers handlers)
       : loop_(loop),
         options_(std::move(options)),
         environment_(srun_environment(environment)),
@@ -75,6 +75,7 @@ class SlurmStarter final : public Starter {
   void launch_soon();
   void launch_waiting();
   Result<void> ask_for_devices();
+  std::vector<std::string> names_of(const std::vector<int>& positions);
   void launch(const std::vector<int>& positions, bool push);
   Result<void> launch_step(const std::vector<int>& positions, const std::string& devices, bool push);
 
@@ -198,9 +199,15 @@ Result<void> SlurmStarter::ask_for_devices() {
   return {};
 }
 
+std::vector<std::string> SlurmStarter::names_of(const std::vector<int>& positions) {
+  std::vector<std::string> names;
+  names.reserve(positions.size());
+  for (int position : positions) names.push_back(places_[position].host.name);
+  return names;
+}
+
 void SlurmStarter::launch(const std::vector<int>& positions, bool push) {
-  std::vector<std::string> hosts;
-  for (int position : positions) hosts.push_back(places_[position].host.name);
+  const std::vector<std::string> hosts = names_of(positions);
   for (const Group& group : divide(hosts, devices_)) {
     std::vector<int> members;
     for (size_t host : group.hosts) members.push_back(positions[host]);
@@ -211,8 +218,7 @@ void SlurmStarter::launch(const std::vector<int>& positions, bool push) {
 
 Result<void> SlurmStarter::launch_step(const std::vector<int>& positions, const std::string& devices, bool push) {
   MUSTER_TRY(std::string srun, find(options_.srun));
-  std::vector<std::string> hosts;
-  for (int position : positions) hosts.push_back(places_[position].host.name);
+  const std::vector<std::string> hosts = names_of(positions);
   const std::string bcast = push ? fmt::format("/tmp/muster-{}", random_uuid()) : "";
   const StepId step = steps_.emplace(steps_.end());
   auto link = Link::open(
@@ -416,10 +422,9 @@ void SlurmStarter::abandon(int position) {
 }
 
 void SlurmStarter::fail(int position, const Error& error, bool may_try_again) {
-  const Error told = error;  // it may lie in what goes now
   release(position);
   places_.erase(position);
-  if (handlers_.failed) handlers_.failed(position, told, may_try_again);  // may be the end of us
+  if (handlers_.failed) handlers_.failed(position, error, may_try_again);  // may be the end of us
 }
 
 // Never from within start(): who calls it is not ready for the answer.
@@ -432,9 +437,9 @@ void SlurmStarter::fail_later(int position, Error error) {
 
 }  // namespace
 
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, const process::Environment& environment,
                                       Starter::Handlers handlers) {
-  return std::make_unique<SlurmStarter>(loop, std::move(options), std::move(environment), std::move(handlers));
+  return std::make_unique<SlurmStarter>(loop, std::move(options), environment, std::move(handlers));
 }
 
 }  // namespace muster::cluster::slurm
