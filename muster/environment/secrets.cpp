@@ -40,13 +40,16 @@ std::pair<size_t, size_t> password_in(std::string_view authority) {
   return {colon + 1, at - colon - 1};
 }
 
-// NAME=VALUE, as a word of its own or behind --env=.
-std::string masked_word(std::string_view word, int depth = 2) {
-  const size_t equals = depth > 0 ? word.find('=') : std::string_view::npos;
-  if (equals == std::string_view::npos) return masked_text(word);
-  const std::string_view name = word.substr(0, equals), value = word.substr(equals + 1);
-  if (is_secret_name(name)) return fmt::format("{}={}", name, value.empty() ? "" : kMask);
-  return fmt::format("{}={}", name, masked_word(value, depth - 1));
+// NAME=VALUE, as a word of its own, behind --env=, or one of several in a prologue: nothing is shown from the first
+// secret on, since where its value ends is for a shell to know.
+std::string masked_word(std::string_view word) {
+  size_t name = 0;
+  for (size_t equals = word.find('='); equals != std::string_view::npos; equals = word.find('=', name)) {
+    const bool secret = is_secret_name(word.substr(name, equals - name));
+    name = equals + 1;
+    if (secret) return masked_text(word.substr(0, name)).append(name < word.size() ? kMask : "");
+  }
+  return masked_text(word);
 }
 
 }  // namespace

@@ -36,5 +36,10 @@ TEST(Secrets, CommandLines) {
                           "--api-key", "***", "--lr", "0.1", "--key", "--other", "http://u:***@h/"));
 }
 
+TEST(Secrets, ThirdOfThreeAssignments) {
+  EXPECT_THAT(masked_words({"--prologue", "export A=1 B=2; export API_KEY=x C=3", "--conf=a=b=c=d", "EMPTY_TOKEN="}),
+              ElementsAre("--prologue", "export A=1 B=2; export API_KEY=***", "--conf=a=b=c=d", "EMPTY_TOKEN="));
+}
+
 }  // namespace
 }  // namespace muster::environment
