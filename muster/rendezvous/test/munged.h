@@ -53,6 +53,7 @@ class Munged {
                                             "--seed-file=" + directory_ + "/seed",
                                             "--log-file=" + directory_ + "/log"};
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
     posix_spawn_file_actions_t actions;
