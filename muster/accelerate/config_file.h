@@ -12,13 +12,19 @@
 
 namespace muster::accelerate {
 
+struct Entry;
+
 // A value of a config file as Python has it after reading.
 struct Value {
   enum class Kind : uint8_t { kNone, kBool, kNumber, kText, kList, kMap };
   Kind kind = Kind::kNone;
-  std::string text;                                    // as Python's str() shows it: "True", "2", "0.5", "['a', 'b']"
-  std::vector<Value> items;                            // of a list
-  std::vector<std::pair<std::string, Value>> entries;  // of a map, in the file's order
+  std::string text;            // as Python's str() shows it: "True", "2", "0.5", "['a', 'b']"
+  std::vector<Value> items;    // of a list
+  std::vector<Entry> entries;  // of a map, in the file's order
+};
+struct Entry {
+  std::string name;
+  Value value;
 };
 
 // Most that is read. What `accelerate config` writes has two kilobytes.

@@ -129,7 +129,7 @@ class Builder {
     for (const auto& entry : node) {
       if (!entry.first.IsScalar()) return broken(name_, "a key is no word");
       MUSTER_TRY(Value built, build(entry.second, depth + 1));
-      value.entries.emplace_back(entry.first.Scalar(), std::move(built));
+      value.entries.push_back({entry.first.Scalar(), std::move(built)});
     }
     return value;
   }
@@ -152,7 +152,7 @@ class Builder {
       value.kind = Value::Kind::kMap;
       for (const auto& [key, item] : node.items()) {
         MUSTER_TRY(Value built, build(item, depth + 1));
-        value.entries.emplace_back(key, std::move(built));
+        value.entries.push_back({key, std::move(built)});
       }
     }
     return value;

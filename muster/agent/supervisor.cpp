@@ -167,7 +167,7 @@ Result<void> Supervisor::prepare() {
               [this](uint32_t) { end_without_warden([this] { remove_traces(job_, context_.scratch); }); });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   Events::Send send;
-  if (uplink_) send = [this](std::string line) { uplink_->send_event(std::move(line)); };
+  if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
   MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
   MUSTER_TRY(layout_, LogLayout::create(job_));
   context_.scratch.set(layout_->temporary_tree());

@@ -124,7 +124,7 @@ void Uplink::send_live_line() {
   channel_->send(rendezvous::encode(rendezvous::Chunk{rendezvous::Chunk::kLiveLine, shown_}));
 }
 
-void Uplink::send_event(std::string line) {
+void Uplink::send_event(std::string_view line) {
   events_ += line;
   send_events();
 }

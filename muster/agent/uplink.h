@@ -26,7 +26,7 @@ class Uplink {
   // The line that moves on the launcher's terminal; of many in a short time it sees the last.
   void set_live_line(std::string text);
   // A line for the launcher's file of events; kept until there is a connection.
-  void send_event(std::string line);
+  void send_event(std::string_view line);
   void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node);
   // The last bytes have been written: an unfinished line goes too.
   void flush();

@@ -16,7 +16,7 @@ using testing::IsEmpty;
 std::string read(const std::string& scalar) {
   auto value = parse_config("key: " + scalar + "\n", "c.yaml");
   if (!value) return value.error().text();
-  const Value& read = value->entries.at(0).second;
+  const Value& read = value->entries.at(0).value;
   const std::map<Value::Kind, std::string> kinds = {{Value::Kind::kNone, "none"},     {Value::Kind::kBool, "bool"},
                                                     {Value::Kind::kNumber, "number"}, {Value::Kind::kText, "text"},
                                                     {Value::Kind::kList, "list"},     {Value::Kind::kMap, "map"}};

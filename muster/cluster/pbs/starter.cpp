@@ -153,7 +153,7 @@ void move_to_node(process::Environment& environment, int node_rank) {
   environment.emplace_back("PBS_NODENUM", std::to_string(node_rank));
 }
 
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& options, process::Environment environment,
                                       Starter::Handlers handlers) {
   auto near = local::make_starter(loop, options.program, environment, handlers);
   std::unique_ptr<Starter> far;

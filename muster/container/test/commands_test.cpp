@@ -148,7 +148,8 @@ struct Case {
   std::string name;
   Plan plan;
 };
-void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
+// GoogleTest looks for this name.
+void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }  // NOLINT(readability-identifier-naming)
 
 std::vector<Case> cases() {
   std::vector<Case> all;

@@ -182,7 +182,7 @@ TEST(Protocol, WhatIsOutOfRangeIsRefused) {
       EndJob{-1, ""},
       Beat{1, 1, -1, false},
       Echo{1, 1, std::numeric_limits<int64_t>::max(), true},
-      Chunk{3, ""},
+      Chunk{Chunk::kEvents + 1, ""},
   };
   for (size_t i = 0; i < wrong.size(); ++i) {
     auto read = decode(encode(wrong[i]));
