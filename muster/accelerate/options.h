@@ -45,7 +45,7 @@ enum class Rule : uint8_t {
 
 // One flag of `accelerate launch` 1.15: all that the parser, --help, completion, the man page and the workers'
 // environment know about it.
-struct Option {
+struct Option {           // NOLINT(clang-analyzer-optin.performance.Padding): in the order of the table
   std::string_view name;  // underscored, as accelerate's documentation has it; dashes are accepted
   char short_flag;        // 0: none
   Kind kind;

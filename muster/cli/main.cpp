@@ -100,6 +100,7 @@ int dispatch(const std::vector<std::string>& words) {
     case Verb::kAccelerate:
       return accelerate_command(rest);
     case Verb::kAgent:
+      if (!rest.empty() && (rest[0] == "--help" || rest[0] == "-h")) return small_command(*verb, rest);
       return agent_command(rest);
     default:
       return small_command(*verb, rest);

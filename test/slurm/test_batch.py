@@ -62,13 +62,14 @@ def test_pytorch_trains(slurm, torch_new, tmp_path):
     lab = slurm(3, gpus=0)
     train = tmp_path / "train.py"
     train.write_text(
-        "import torch, torch.distributed as dist\n"
+        "import torch, torch.distributed as dist, torch.distributed.nn\n"
         "from torch.nn.parallel import DistributedDataParallel\n"
         "dist.init_process_group('gloo')\n"
         "torch.manual_seed(dist.get_rank())\n"
         "model = DistributedDataParallel(torch.nn.Linear(4, 1))\n"
         "for _ in range(3): model(torch.randn(8, 4)).square().mean().backward()\n"
         "print('gradient', round(model.module.weight.grad.sum().item(), 6), dist.get_world_size())\n"
+        "del model  # or it holds the group, whose threads then outlive it\n"
         "dist.destroy_process_group()\n"
     )
     ended = lab.batch(f"{lab.muster} run --label none {train}", "-N3", python=torch_new, within=120,

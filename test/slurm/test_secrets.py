@@ -3,6 +3,7 @@
 import pathlib
 import re
 import struct
+import subprocess
 
 import pytest
 
@@ -29,7 +30,8 @@ def sealed(lab, port):
     """What anybody who reaches the launcher on n1 is given: munge's envelope."""
     header = (ROOT / "muster/rendezvous/channel.h").read_text()
     protocol = int(re.search(r"kProtocolVersion = (\d+);", header).group(1))
-    hello = b"\xd7muster?" + struct.pack("<HBB", protocol, 6, 0) + b"9.9.9".ljust(20, b"\0") + bytes(32)
+    version = subprocess.check_output([lab.muster, "--version"]).split()[1]
+    hello = b"\xd7muster?" + struct.pack("<HBB", protocol, 6, 0) + version.ljust(20, b"\0") + bytes(32)
     asked = lab.cluster.exec("n2", ["/usr/bin/python3", "-c", ASK, lab.cluster.address("n1"), port, hello.hex()])
     assert asked.end() == 0, asked.said()
     answer = bytes.fromhex(asked.out.strip())

@@ -15,7 +15,6 @@ using launcher::Symmetric;
 using launcher::Way;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
 using Hosts = Symmetric::Hosts;
 
 // A machine where Slurm has set what it set in a lab of real daemons (muster/cluster/test/slurm).

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <fstream>
 
 #include "helpers.h"
 #include "muster/base/strings.h"
@@ -69,10 +70,11 @@ TEST_F(LocalStarterTest, StartedAgainAfterAnEnd) {
 }
 
 TEST_F(LocalStarterTest, AgentsThatJoinedMayComeBack) {
-  make("echo up >&2; read end; exit 125");
-  starter_->start(0, {"local", {}}, "\n");
+  make("echo up >&2; until [ -e $DIR/end ]; do sleep 0.01; done; exit 125");
+  starter_->start(0, {"local", {}}, "");
   ASSERT_TRUE(until("0 said up"));
   starter_->joined(0);
+  std::ofstream(dir_ / "end") << "now";
   ASSERT_TRUE(until("0 failed"));
   EXPECT_THAT(told_.lines, Contains("0 failed the agent ended: exit code 125 (again)"));
 }
