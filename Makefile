@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 MUSTER := build/release/bin/muster
 
 .DEFAULT_GOAL := build
-.PHONY: help build all demo test unit bench fuzz lint format install uninstall setup release dev tsan clean soak
+.PHONY: help build all demo test unit bench fuzz lint format install uninstall setup release dev tsan clean soak long
 
 help:  ## this list
 	@echo 'make            the program: $(MUSTER)'
@@ -38,6 +38,9 @@ bench:  ## install what is missing, measure against torchrun, mpirun and torch's
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory release
 	@bench/run.py --json build/bench/results.json
+
+long: release  ## the tests that take minutes each, which `make test` leaves out
+	@/usr/bin/python3 -m pytest test -q -m long
 
 soak: build  ## FAULTS random faults in jobs on real nodes (root), SEED to repeat a run
 	@test/multinode/soak.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))
