@@ -141,6 +141,7 @@ def test_suspend_and_resume(slurm, beats):
     assert {life.round for life in beats.lives()} == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.long
 def test_the_time_limit(slurm, beats):
     """Slurm looks every 30 s; it sends SIGTERM, and SIGKILL after KillWait."""
