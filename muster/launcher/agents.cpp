@@ -20,7 +20,7 @@ std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::ve
       pbs.program = spec.program;
       pbs.fetch = fetch;
       pbs.ssh = std::move(ssh);
-      return cluster::pbs::make_starter(loop, std::move(pbs), environment, std::move(handlers));
+      return cluster::pbs::make_starter(loop, pbs, environment, std::move(handlers));
     }
     case Way::kSlurm: {
       cluster::slurm::Options slurm;

@@ -9,7 +9,6 @@
 namespace muster::accelerate::test {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 

@@ -11,7 +11,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 Machine in_slurm(int machines, std::optional<int> rank) {
   Machine machine = plain_machine();
