@@ -26,7 +26,8 @@ using Variables = std::map<std::string, std::string>;
 
 Variables recorded(const std::string& name) {
   Variables variables;
-  for (std::string_view line : split(data(name + ".env"), '\n')) {
+  const std::string text = data(name + ".env");
+  for (std::string_view line : split(text, '\n')) {
     const size_t equals = line.find('=');
     if (equals != std::string_view::npos) variables.emplace(line.substr(0, equals), line.substr(equals + 1));
   }
