@@ -44,6 +44,7 @@ def clean_env(python=None, **extra):
     """
     env = {k: v for k, v in os.environ.items() if not _FOREIGN.match(k)}
     env["RES_OPTIONS"] = "timeout:1 attempts:2"
+    env.setdefault("SHELL", "/bin/bash")  # salloc starts it; a CI machine may have none
     env["PATH"] = f"{python.bin_dir if python else debian_python_dir()}:{env['PATH']}"
     for name, value in extra.items():
         env.pop(name, None)
