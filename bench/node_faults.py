@@ -123,5 +123,36 @@ def reaction(nodes: int, mode: str = "", kills: int = KILLS) -> dict[str, float]
             os.kill(victim.pid, signal.SIGKILL)
             told = job.wait("term", others, SOON, lambda event: event.parent != victim.parent)  # noqa: B023
             times.append(max(event.time for event in told) - moment)
+    return _summary(times)
+
+
+def coordinator_reaction(writers: int, mode: str, kills: int) -> dict[str, float]:
+    """From a rank's death on one quiet node to SIGTERM on another, while `writers` nodes more are busy. The quiet ones
+    have, as in a cluster, nothing to do with how busy these are: real-time priority gives them a processor whenever they
+    want one, so what is measured is the coordinator, which has no such help."""
+    launcher = [muster().path, "run", "--local-nodes", str(2 + writers), "--nproc-per-node", "2", "--crash-loop", "0"]
+    times = []
+    with Job([[*launcher, *RESTARTS]], mode, quiet_nodes=2) as job:
+        for number in range(kills):
+            started = sorted(job.wait("start", 2 + writers, SOON), key=lambda event: event.rank)
+            for node in started[:2]:  # workers of later rounds have it from their agents
+                give_real_time(node.pid, node.parent, parent_of(node.parent))
+            victim, other = started[number % 2], started[1 - number % 2]
+            moment = time.monotonic()
+            os.kill(victim.pid, signal.SIGKILL)
+            [told] = job.wait("term", 1, SOON, lambda event: event.pid == other.pid)  # noqa: B023
+            times.append(told.time - moment)
+    return _summary(times)
+
+
+def give_real_time(*pids: int) -> None:
+    try:
+        for pid in pids:
+            os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError as error:
+        raise Failed("needs root, for real-time priority") from error
+
+
+def _summary(times: list[float]) -> dict[str, float]:
     times.sort()
     return {"median": statistics.median(times), "p99": times[math.ceil(0.99 * len(times)) - 1]}

@@ -36,10 +36,17 @@ class Job:
     """`launchers`: one command line, or one a node; each is given the worker. Ended by the with-block, whatever is left.
 
     `start` makes a process of a command line and the variables that its workers need; `folder` is where all of them see
-    the same files.
+    the same files. Workers of the first `quiet_nodes` do nothing, whatever their mode.
     """
 
-    def __init__(self, launchers: list[list[str]], worker_mode: str = "", start=start_here, folder: str | None = None):
+    def __init__(
+        self,
+        launchers: list[list[str]],
+        worker_mode: str = "",
+        start=start_here,
+        folder: str | None = None,
+        quiet_nodes: int = 0,
+    ):
         self._folder = tempfile.TemporaryDirectory(prefix="bench_", dir=folder)
         fifo = pathlib.Path(self._folder.name) / "told"
         os.mkfifo(fifo)
@@ -50,7 +57,8 @@ class Job:
         self._here = start is start_here
         worker = [compiled("node_worker.c"), *filter(None, [worker_mode])]
         self.began = time.monotonic()
-        self.processes = [start([*launcher, *worker], {"BENCH_FIFO": str(fifo)}) for launcher in launchers]
+        env = {"BENCH_FIFO": str(fifo), "BENCH_QUIET_NODES": str(quiet_nodes)}
+        self.processes = [start([*launcher, *worker], env) for launcher in launchers]
 
     def __enter__(self) -> Job:
         return self

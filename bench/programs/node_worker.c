@@ -1,7 +1,7 @@
 // A worker that tells the benchmark, in one write to the FIFO $BENCH_FIFO, when it starts and when SIGTERM reaches it:
 //   start|term RANK PID PARENT RESTARTS NANOSECONDS      (CLOCK_MONOTONIC)
 // usage: node_worker [chat|burn|idle]: workers of a node but its first do not tell; they write lines as fast as they
-// can to stdout or to nowhere, or sleep.
+// can to stdout or to nowhere, or sleep. On the first $BENCH_QUIET_NODES nodes they sleep whatever is asked.
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +36,8 @@ static void write_lines(int fd) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && strcmp(variable("LOCAL_RANK"), "0") != 0) {
-    if (strcmp(argv[1], "idle") == 0) pause();
+    const int quiet = atoi(variable("GROUP_RANK")) < atoi(variable("BENCH_QUIET_NODES"));
+    if (quiet || strcmp(argv[1], "idle") == 0) pause();
     write_lines(strcmp(argv[1], "chat") == 0 ? 1 : open("/dev/null", O_WRONLY));
     return 1;
   }

@@ -26,6 +26,7 @@
 #include "muster/net/address.h"
 #include "muster/net/socket.h"
 #include "muster/process/signals.h"
+#include "muster/process/urgency.h"
 
 namespace muster::agent {
 namespace {
@@ -463,6 +464,9 @@ void Supervisor::wait_for_console() {
 
 }  // namespace
 
-int run_job(const JobSpec& job, const AgentContext& context) { return Supervisor(job, context).run(); }
+int run_job(const JobSpec& job, const AgentContext& context) {
+  process::prefer_short_turns();
+  return Supervisor(job, context).run();
+}
 
 }  // namespace muster::agent

@@ -18,6 +18,7 @@
 #include "muster/net/event_loop.h"
 #include "muster/process/descendants.h"
 #include "muster/process/signals.h"
+#include "muster/process/urgency.h"
 
 namespace muster::agent {
 namespace {
@@ -218,6 +219,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   pid_t child = ::fork();
   if (child < 0) return give_up(system_error(errno, "fork"));
   if (child == 0) become_agent(agent, self, self_fd);
+  process::prefer_short_turns();
   if (options.after_fork) options.after_fork();
   return Warden(child, *std::move(signals), options).watch();
 }

@@ -18,6 +18,7 @@
 #include "muster/launcher/status_server.h"
 #include "muster/net/interfaces.h"
 #include "muster/process/signals.h"
+#include "muster/process/urgency.h"
 #include "muster/rendezvous/coordinator.h"
 
 namespace muster::launcher {
@@ -295,6 +296,7 @@ int FanOutRun::fail(const Error& error) {
 int run_fan_out(const FanOut& spec) {
   ::signal(SIGPIPE, SIG_IGN);
   ::prctl(PR_SET_DUMPABLE, 0);  // a core dump would have the token
+  process::prefer_short_turns();
   return FanOutRun(spec).run();
 }
 

@@ -10,8 +10,6 @@ namespace {
 constexpr auto kIntroduction = std::chrono::seconds(5);
 constexpr size_t kLongestName = 1024;  // of a host
 constexpr size_t kLongestMessage = 16 << 20;
-// Of forwarding output, before it rests.
-constexpr Duration kOutputTurn = std::chrono::milliseconds(2);
 
 std::string random_id() {
   unsigned char bytes[8];
@@ -104,17 +102,14 @@ void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {
   loop_.cancel(std::exchange(guest->patience, 0));
 }
 
-// Forwarding takes half of the time at most: what it takes, it leaves to the rest, while the nodes keep their output.
-// Else a flood would occupy this process, and on a busy machine a process that is never idle waits for its turns.
+// Meanwhile the nodes keep their output.
 void Coordinator::Impl::rest_from_output() {
-  if (!std::exchange(output_came_, false)) return;
-  const TimePoint now = Clock::now();
-  output_debt_ = std::max(Duration(0), output_debt_ - (loop_.now() - output_counted_)) + (now - loop_.now());
-  output_counted_ = now;
-  if (output_debt_ < kOutputTurn || output_rest_ != 0) return;
+  if (!std::exchange(output_came_, false) || output_rest_ != 0) return;
+  const auto until = output_pace_.worked(loop_.now(), Clock::now(), processor_wait_.take());
+  if (!until) return;
   for (Guest& guest : guests_)
     if (!guest.host.empty()) guest.channel->pause(true);
-  output_rest_ = loop_.call_at(now + output_debt_, [this] {
+  output_rest_ = loop_.call_at(*until, [this] {
     output_rest_ = 0;
     take_output();
   });

@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "muster/base/processor_wait.h"
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/heartbeat.h"
+#include "muster/rendezvous/output_pace.h"
 #include "muster/rendezvous/route.h"
 
 namespace muster::rendezvous {
@@ -103,9 +105,9 @@ class Coordinator::Impl {
   net::EventLoop::TimerId soon_timer_ = 0;
   bool deciding_ = false;  // deferred
   TimePoint decided_;
-  bool output_came_ = false;                 // in this turn of the loop
-  Duration output_debt_{};                   // time taken for output that was not yet left to everything else
-  TimePoint output_counted_;                 // until when
+  bool output_came_ = false;  // in this turn of the loop
+  OutputPace output_pace_;
+  ProcessorWait processor_wait_;
   net::EventLoop::TimerId output_rest_ = 0;  // while it goes on
   net::EventLoop::HookId turn_end_ = 0;
   bool looking_round_ = false;  // for anybody who is still there; deferred
