@@ -10,7 +10,7 @@ namespace {
 // A decision is a walk over the nodes. With so many of them, and messages that come one by one, it waits a little for
 // more of them, so that deciding takes a small part of the time however many they are.
 constexpr size_t kManyNodes = 512;
-constexpr auto kDecisionPausePerNode = std::chrono::microseconds(3);
+constexpr auto kDecisionPausePerNode = std::chrono::microseconds(8);
 
 }  // namespace
 
