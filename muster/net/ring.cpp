@@ -2,9 +2,11 @@
 
 #include <linux/io_uring.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +25,10 @@ constexpr unsigned kSubmissions = 256;
 constexpr unsigned kCompletions = 4096;  // more are kept by the kernel until there is room
 constexpr unsigned kBuffers = 256;
 constexpr unsigned kBufferSize = 8 << 10;
+// Who sends little after little, and waits for no answer, does not notice that we look at it seldom.
+constexpr int kUnansweredTurns = 4;
+constexpr size_t kMuch = 32 << 10;  // in a turn
+constexpr timespec kNap{0, 100'000};
 constexpr size_t kMostAtOnce = size_t{1} << 30;  // a request's length has 32 bits
 
 // What a completion belongs to, in the two upper bits of its user data.
@@ -222,11 +228,23 @@ bool Ring::wait(int epoll, int timeout_ms) {
     polling_ = true;
   }
   bool something = !received_.empty() || epoll_ready_;
+  if (!something) gather();
   bool done = queues_->enter(something ? 0 : timeout_ms);
   MUSTER_CHECK(done || errno == EAGAIN || errno == EBUSY);
   collect();
   submit();  // what the kernel had no memory for
   return std::exchange(epoll_ready_, false);
+}
+
+// Lets more come before the next wait, so that one wake-up is for many of them.
+void Ring::gather() {
+  const bool answered = !sends_.empty();
+  unanswered_ = answered || crowd_ == 0 || volume_ > kMuch ? 0 : unanswered_ + 1;
+  if (unanswered_ > kUnansweredTurns) {
+    ::nanosleep(&kNap, nullptr);
+  } else if (answered && crowd_ > 1) {
+    ::sched_yield();  // where several had something to say, others are about to: they run now
+  }
 }
 
 void Ring::collect() {
@@ -262,8 +280,10 @@ void Ring::finish() {
 
 void Ring::dispatch() {
   tell_sends();
+  volume_ = 0;
   for (size_t i = 0; i < received_.size(); ++i) {  // grows when the sink submits
     Received got = received_[i];
+    volume_ += static_cast<size_t>(std::max(got.result, 0));
     bool buffered = (got.flags & IORING_CQE_F_BUFFER) != 0;
     unsigned index = got.flags >> IORING_CQE_BUFFER_SHIFT;
     std::string_view bytes;
@@ -271,6 +291,7 @@ void Ring::dispatch() {
     sink_.ring_received(got.id, got.result, bytes, (got.flags & IORING_CQE_F_MORE) != 0);
     if (buffered) buffers_->give(index);
   }
+  crowd_ = received_.size();
   received_.clear();
 }
 
