@@ -11,7 +11,7 @@ import re
 import subprocess
 
 from lib import Contest, Failed, Goal, Metric, Subject
-from machine import ROOT, Program, muster, torch_python
+from machine import ROOT, Program, compiled, muster, torch_python
 
 PROGRAMS = ROOT / "bench" / "programs"
 CLIENTS = [1, 8, 64]
@@ -20,6 +20,7 @@ OPS = ["get", "set", "add", "wait", "barrier"]
 WINDOW = 100
 IDLE = 16000
 OURS = "muster store"
+FLOOR = "a loop of recv() and send()"
 
 
 def contests() -> list[Contest]:
@@ -30,10 +31,16 @@ def contests() -> list[Contest]:
     def pair(measure, absent=""):
         return [Subject(OURS, lambda: measure(0), absent or ours.absent), Subject(theirs, lambda: measure(1), absent or python.absent)]
 
+    def subjects(op, clients):
+        measured = pair(lambda server: arena().drive(server, op, clients), both)
+        if (op, clients) == ("add", 1):  # what no server can do without
+            measured.append(Subject(FLOOR, lambda: arena().drive(2, op, clients), both))
+        return measured
+
     torch_client = [
         Contest(
             f"store: {op}, {clients} client{'s' if clients > 1 else ''}",
-            pair(lambda server, op=op, clients=clients: arena().drive(server, op, clients), both),
+            subjects(op, clients),
             [
                 Metric("server CPU an operation", "s", [Goal(theirs, at_most=0.67)]),
                 Metric("operations", "/s", [Goal(theirs, not_worse=True)], more_is_better=True),
@@ -68,7 +75,7 @@ def load_generator() -> Program:
 
 
 class Arena:
-    """Both servers and the clients of both, started once: importing torch takes longer than all measurements."""
+    """All servers and the clients of all, started once: importing torch takes longer than all measurements."""
 
     def __init__(self):
         env = os.environ | {"RES_OPTIONS": "timeout:1 attempts:2"}  # torch looks up the name of every peer
@@ -76,6 +83,7 @@ class Arena:
         self.servers = [
             self._start([muster().path, "store", "--port", "0"], env),
             self._start([python, str(PROGRAMS / "store_libuv.py")], env),
+            self._start([compiled("store_floor.c")], env),
         ]
         self.ports = [int(self._line(server)) for server in self.servers]
         where = [f"{port}:{server.pid}" for port, server in zip(self.ports, self.servers)]
