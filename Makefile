@@ -26,7 +26,7 @@ demo:  ## install what is missing, build, train on two simulated nodes, lose one
 	@$(MAKE) --no-print-directory build
 	@tools/demo
 
-test:  ## install what is missing, build, run every test
+test:  ## install what is missing, build, run the tests (all but those of `make long`)
 	@tools/setup build test
 	@$(MAKE) --no-print-directory release
 	@tools/test
