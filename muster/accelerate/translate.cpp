@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "muster/accelerate/checks.h"
 #include "muster/accelerate/worker_variables.h"
 #include "muster/base/strings.h"
 
@@ -20,9 +21,8 @@ class Translator {
       : line_(line), settings_(line.settings), machine_(machine) {}
 
   Result<Launch> translate() {
-    MUSTER_TRY_VOID(refuse_unsupported());
-    MUSTER_TRY_VOID(check_together());
-    MUSTER_TRY_VOID(read_counts());
+    MUSTER_TRY(launch_.notes, check(settings_, machine_.agent));
+    if (auto total = settings_.integer("num_processes")) total_ = std::max(1, static_cast<int>(*total));
     find_machines();
     choose_way();
     MUSTER_TRY_VOID(place_processes());
@@ -44,53 +44,6 @@ class Translator {
     return std::any_of(line_.own.begin(), line_.own.end(), [&](const std::string& word) {
       return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
     });
-  }
-
-  Result<void> refuse_unsupported() {
-    if ((on("tpu") || on("tpu_cluster")) && !on("cpu"))
-      return Error{ErrorKind::kUsage, "--tpu: muster starts no jobs on TPUs", "use accelerate itself for that"};
-    for (std::string_view flag : {"deepspeed_exclusion_filter", "deepspeed_inclusion_filter"})
-      if (settings_.get(flag))
-        return Error{ErrorKind::kUsage, fmt::format("--{} is not supported", flag), "leave hosts out of the hostfile"};
-    for (const Option& option : options())
-      if (option.group == Group::kElsewhere && settings_.given(option.name))
-        note(fmt::format("--{} has no effect here", option.name));
-    for (std::string_view flag : {"offload_optimizer_nvme_path", "offload_param_nvme_path"})
-      if (settings_.get(flag))
-        note(fmt::format("--{} reaches no worker, with accelerate neither; write it into --deepspeed_config_file",
-                         flag));
-    return {};
-  }
-
-  Result<void> check_together() {
-    std::vector<std::string> given;
-    for (std::string_view flag : {"cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp"})
-      if (settings_.given(flag)) given.push_back(fmt::format("--{}", flag));
-    if (given.size() > 1 && !machine_.agent)
-      return Error{ErrorKind::kUsage, fmt::format("{} exclude each other", join(given, " and ")),
-                   "leave all but one of them out"};
-    if (settings_.given("multi_gpu") && settings_.given("num_processes") && !machine_.agent &&
-        settings_.integer("num_processes").value_or(2) < 2)
-      return Error{ErrorKind::kUsage, "--multi_gpu is for two processes or more",
-                   "leave it out, or give a larger --num_processes"};
-    if (on("use_parallelism_config") && (!on("use_fsdp") || settings_.get("fsdp_version") == "1"))
-      return Error{ErrorKind::kUsage, "--use_parallelism_config needs --use_fsdp and --fsdp_version 2", "give both"};
-    if (on("module") && on("no_python"))
-      return Error{ErrorKind::kUsage, "--module and --no_python exclude each other", "leave one of them out"};
-    return {};
-  }
-
-  Result<void> read_counts() {
-    constexpr int64_t kMost = 1'000'000;
-    for (std::string_view flag :
-         {"num_processes", "num_machines", "machine_rank", "main_process_port", "num_cpu_threads_per_process"})
-      if (auto number = settings_.integer(flag); number && (*number < 0 || *number > kMost))
-        return Error{ErrorKind::kUsage, fmt::format("--{}: {} is out of range", flag, *number),
-                     "write a small number, 0 or more"};
-    if (settings_.integer("num_machines") == 0)
-      return Error{ErrorKind::kUsage, "--num_machines: there is no job on 0 machines", "write 1 or more"};
-    if (auto total = settings_.integer("num_processes")) total_ = std::max(1, static_cast<int>(*total));
-    return {};
   }
 
   void find_machines() {

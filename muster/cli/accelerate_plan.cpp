@@ -34,7 +34,7 @@ void add_surroundings(Machine& machine, const Facts& facts) {
   auto found = cluster::detect(facts.getenv, facts.read_file);
   if (!found || !*found) return;
   const cluster::Surroundings& here = **found;
-  machine.scheduler = here.adapter == "slurm" ? "Slurm" : here.adapter == "pbs" ? "PBS" : "the environment";
+  machine.scheduler = cluster::scheduler_name(here.adapter);
   if (here.role == cluster::Role::kPreset) {
     machine.machines = here.world_nodes;
     machine.rank = here.node_rank;

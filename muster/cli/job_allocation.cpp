@@ -10,6 +10,7 @@
 namespace muster::cli {
 namespace {
 
+using cluster::Adapter;
 using cluster::Role;
 using cluster::Surroundings;
 
@@ -20,7 +21,7 @@ std::string were_asked(int count) {
 
 // "Slurm job 12 has 2", "this step of Slurm job 12 has 2".
 std::string has_nodes(const Surroundings& here, size_t count) {
-  const std::string job = fmt::format("{} job {}", here.adapter == "pbs" ? "PBS" : "Slurm", here.job_id);
+  const std::string job = fmt::format("{} job {}", cluster::scheduler_name(here.adapter), here.job_id);
   return here.role == Role::kHead ? fmt::format("{} has {}", job, count)
                                   : fmt::format("this step of {} has {}", job, count);
 }
@@ -84,7 +85,7 @@ void Planner::forgive_standalone(const NodeRange& asked) {
 
 // In a step $HOSTNAME is the machine that the job was submitted from: srun copies it. Nobody would host the job there.
 void Planner::forgive_submit_host() {
-  if (!here_ || here_->adapter != "slurm" || here_->role == Role::kHead) return;
+  if (!here_ || here_->adapter != Adapter::kSlurm || here_->role == Role::kHead) return;
   const auto short_name = [](std::string_view name) { return name.substr(0, name.find('.')); };
   const std::string submitted = facts_.getenv("SLURM_SUBMIT_HOST").value_or("");
   const auto is_it = [&](const cluster::Host& node) { return short_name(node.name) == short_name(submitted); };
@@ -126,7 +127,7 @@ Result<void> Planner::plan_allocation(std::vector<cluster::Host> nodes, const No
     if (asked.min == asked.max) nodes.resize(static_cast<size_t>(asked.max));
   }
   if (nodes.size() == 1 && is_own_node(*here_, nodes[0].name, job_.host)) return plan_own_node();
-  if (here_->adapter == "slurm")
+  if (here_->adapter == Adapter::kSlurm)
     if (auto srun = facts_.find_program("srun"); !srun)
       return Error{
           ErrorKind::kUsage,
@@ -135,7 +136,8 @@ Result<void> Planner::plan_allocation(std::vector<cluster::Host> nodes, const No
   note_ignored({Opt::kNodeRank, Opt::kMasterAddr, Opt::kRdzvEndpoint, Opt::kLocalAddr},
                "muster starts every node of the allocation itself and tells each where to meet", "not needed");
   plan_.mode_why = here_->what;
-  return plan_fan_out(std::move(nodes), range, here_->adapter == "pbs" ? launcher::Way::kPbs : launcher::Way::kSlurm);
+  return plan_fan_out(std::move(nodes), range,
+                      here_->adapter == Adapter::kPbs ? launcher::Way::kPbs : launcher::Way::kSlurm);
 }
 
 // --- A step of srun --------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ Result<void> Planner::plan_allocation(std::vector<cluster::Host> nodes, const No
 Result<void> Planner::plan_step(const NodeRange& asked, bool forced) {
   MUSTER_TRY_VOID(refuse_bound_gpus());
   const bool meets = parsed_.given(Opt::kMasterAddr) || !text(Opt::kRdzvEndpoint).empty();
-  if (here_->adapter != "slurm") return plan_task(meets);
+  if (here_->adapter != Adapter::kSlurm) return plan_task(meets);
   const auto have = static_cast<int>(here_->nodes.size());
   NodeRange range = asked;
   if (!parsed_.given(Opt::kNnodes)) {

@@ -182,7 +182,7 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port, Sy
   if (auto secret = facts_.getenv(std::string(kTokenVariable)); secret && !trim(*secret).empty())
     return rendezvous::Token::derive(trim(*secret), job);
   // All tasks of Slurm have munge, or none has; and it needs no home directory that they share.
-  if (here_ && here_->adapter == "slurm" && here_->role == cluster::Role::kTask && facts_.munge()) {
+  if (here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask && facts_.munge()) {
     spec.sealed_as = "symmetric\n" + job;
     return rendezvous::Token();
   }

@@ -10,6 +10,7 @@
 namespace muster::cli {
 namespace {
 
+using cluster::Adapter;
 using cluster::Role;
 using cluster::Surroundings;
 
@@ -21,14 +22,14 @@ ModeChoice in_allocation(const Surroundings& here, const std::string& host) {
   if (here.nodes.size() == 1 && is_own_node(here, here.nodes[0].name, host))
     return {row, Mode::kLocal, place + ", which has this node alone",
             "starts one worker a GPU (one, if there is none) on this node"};
-  const std::string way = here.adapter == "pbs" ? "pbs_tmrsh" : "srun";
+  const std::string way = here.adapter == Adapter::kPbs ? "pbs_tmrsh" : "srun";
   return {row, Mode::kFanOut, place + ": its nodes are started from here",
           fmt::format("starts one agent on {}{} with {}, and each starts one worker a GPU (one, if there is none)",
                       here.nodes.size() == 1 ? "" : "each of ", node_list(here.nodes), way)};
 }
 
 ModeChoice in_step(const Surroundings& here) {
-  if (here.adapter != "slurm")
+  if (here.adapter != Adapter::kSlurm)
     return {
         6, Mode::kSymmetric, "a task of a job whose other nodes start their own",
         "needs --nnodes and --master-addr; without them start it in the job's script, from where it reaches all nodes"};

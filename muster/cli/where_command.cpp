@@ -58,7 +58,7 @@ Json seconds(const TimeLeft& left) {
 
 std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& choice) {
   Json json;
-  json["adapter"] = here ? Json(here->adapter) : Json();
+  json["adapter"] = here ? Json(cluster::adapter_name(here->adapter)) : Json();
   json["what"] = here ? Json(here->what) : Json();
   json["clues"] = Json::array();
   json["nodes"] = Json::array();

@@ -16,7 +16,7 @@ std::optional<Surroundings> inside_worker(const GetEnv& getenv) {
   auto id = getenv("TORCHELASTIC_RUN_ID"), rank = getenv("RANK"), local_rank = getenv("LOCAL_RANK");
   if (!id || !rank || !local_rank) return std::nullopt;
   Surroundings here;
-  here.adapter = "worker";
+  here.adapter = Adapter::kWorker;
   here.role = Role::kWorker;
   here.what = fmt::format("inside rank {} of another job", *rank);
   here.clues = {{"TORCHELASTIC_RUN_ID", *id, "set by muster or torchrun for their workers"},
@@ -26,6 +26,24 @@ std::optional<Surroundings> inside_worker(const GetEnv& getenv) {
 }
 
 }  // namespace
+
+std::string_view adapter_name(Adapter adapter) {
+  switch (adapter) {
+    case Adapter::kSlurm:
+      return "slurm";
+    case Adapter::kPbs:
+      return "pbs";
+    case Adapter::kPreset:
+      return "preset";
+    case Adapter::kWorker:
+      break;
+  }
+  return "worker";
+}
+
+std::string_view scheduler_name(Adapter adapter) {
+  return adapter == Adapter::kSlurm ? "Slurm" : adapter == Adapter::kPbs ? "PBS" : "the environment";
+}
 
 Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile& read_file) {
   if (auto worker = inside_worker(getenv)) return worker;
@@ -37,8 +55,8 @@ Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile&
 }
 
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline) {
-  if (here.adapter == "slurm") return slurm::time_left(here, deadline);
-  if (here.adapter == "pbs") return pbs::time_left(here, deadline);
+  if (here.adapter == Adapter::kSlurm) return slurm::time_left(here, deadline);
+  if (here.adapter == Adapter::kPbs) return pbs::time_left(here, deadline);
   return std::optional<Duration>();
 }
 

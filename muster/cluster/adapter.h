@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/clock.h"
@@ -20,6 +21,11 @@ struct Clue {
   bool operator==(const Clue&) const = default;
 };
 
+// Who knows where this process is.
+enum class Adapter { kSlurm, kPbs, kPreset, kWorker };
+std::string_view adapter_name(Adapter adapter);    // "slurm", "pbs", "preset", "worker"
+std::string_view scheduler_name(Adapter adapter);  // as people say it: "Slurm", "PBS"; else "the environment"
+
 // What this process is to the job around it.
 enum class Role {
   kHead,     // the batch script, or a shell in an allocation: the nodes are started from here
@@ -31,7 +37,7 @@ enum class Role {
 
 // Where this process is, as one adapter understands it.
 struct Surroundings {
-  std::string adapter;  // "slurm", "pbs", "preset", "worker"
+  Adapter adapter = Adapter::kPreset;
   Role role = Role::kHead;
   std::string what;  // in words: "batch script of Slurm job 12 (train) on 2 nodes"
   std::vector<Clue> clues;

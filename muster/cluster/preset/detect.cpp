@@ -15,7 +15,7 @@ class Detection {
   explicit Detection(const GetEnv& getenv) : getenv_(getenv) {}
 
   Result<std::optional<Surroundings>> run() {
-    here_.adapter = "preset";
+    here_.adapter = Adapter::kPreset;
     here_.role = Role::kPreset;
     if (getenv_("LOCAL_RANK")) return std::optional<Surroundings>();
     if (getenv_("PET_NNODES") && (getenv_("PET_MASTER_ADDR") || getenv_("PET_RDZV_ENDPOINT")))

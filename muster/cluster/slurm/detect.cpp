@@ -29,7 +29,7 @@ class Detection {
   explicit Detection(const GetEnv& getenv) : getenv_(getenv) {}
 
   Result<std::optional<Surroundings>> run() {
-    here_.adapter = "slurm";
+    here_.adapter = Adapter::kSlurm;
     here_.job_id = take({"SLURM_JOB_ID", "SLURM_JOBID"}, "the job");
     if (here_.job_id.empty()) return std::optional<Surroundings>();
     here_.job_name = take({"SLURM_JOB_NAME"}, "its name");

@@ -64,7 +64,7 @@ std::string meaning(const Surroundings& found, const std::string& name) {
 
 TEST(SlurmDetect, BatchScript) {
   const Surroundings found = here(recorded("batch-2-nodes"));
-  EXPECT_EQ(found.adapter, "slurm");
+  EXPECT_EQ(found.adapter, Adapter::kSlurm);
   EXPECT_EQ(found.role, Role::kHead);
   EXPECT_EQ(found.what, "batch script of Slurm job 1 (train) on 2 nodes");
   EXPECT_EQ(found.job_id, "1");
@@ -243,7 +243,7 @@ TEST(SlurmTimeLeft, Forms) {
 
 TEST(PresetDetect, TorchrunsOwnVariables) {
   const Surroundings found = here({{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "head"}});
-  EXPECT_EQ(found.adapter, "preset");
+  EXPECT_EQ(found.adapter, Adapter::kPreset);
   EXPECT_EQ(found.role, Role::kPreset);
   EXPECT_EQ(meaning(found, "PET_NODE_RANK"), "as --node-rank");
   EXPECT_EQ(found.world_nodes, std::nullopt);  // the options have it

@@ -73,7 +73,7 @@ TEST(PbsDetect, NothingOutsideOfAJob) {
 
 TEST(PbsDetect, TheScript) {
   const Surroundings here = found("script");
-  EXPECT_EQ(here.adapter, "pbs");
+  EXPECT_EQ(here.adapter, Adapter::kPbs);
   EXPECT_EQ(here.role, Role::kHead);
   EXPECT_EQ(here.what, "batch script of PBS job 2.p0 (train) on 2 nodes");
   EXPECT_EQ(here.job_id, "2.p0");

@@ -1,0 +1,40 @@
+#include "muster/cluster/slurm/failure.h"
+
+#include <fmt/format.h>
+
+#include "muster/base/version.h"
+#include "muster/cluster/starter.h"
+
+namespace muster::cluster::slurm {
+
+Failed task_failed(const TaskEnd& end, std::string_view last_line, bool joined) {
+  constexpr int kUnknown = 255;
+  Error error = agent_ended({.code = end.code.value_or(kUnknown)}, joined ? "" : last_line);
+  if (!end.code) error.message = fmt::format("the agent ended: {}", end.how);
+  return {error, joined || !end.code};
+}
+
+Failed step_failed(int exit_code, std::string_view errors, bool joined) {
+  const Failure failure = explain_failure(exit_code, errors);
+  if (joined) return {{ErrorKind::kPeer, "its srun ended: " + failure.text, {}}, true};
+  return {{ErrorKind::kPeer, "srun: " + failure.text, failure.hint}, failure.may_try_again};
+}
+
+Failed timed_out(Duration limit, std::string_view errors) {
+  const Failure failure = explain_failure(0, errors);
+  const bool silent = errors.empty();
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
+  return {{ErrorKind::kTimeout,
+           fmt::format("srun has started no agent within {} s{}", seconds, silent ? "" : " (" + failure.text + ")"),
+           failure.hint.empty() ? "sinfo shows whether the node is up; squeue -s which steps hold it" : failure.hint},
+          silent || failure.may_try_again};
+}
+
+Failed cannot_run(const std::string& program, const std::string& why, bool sent) {
+  if (sent) return {{ErrorKind::kPeer, "the program was sent, but does not run there: " + why, {}}, false};
+  return {{ErrorKind::kPeer, fmt::format("no muster {} there ({}: {})", version(), program, why),
+           "install it there, or let it be sent with --push-binary"},
+          false};
+}
+
+}  // namespace muster::cluster::slurm

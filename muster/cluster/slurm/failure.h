@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "muster/base/clock.h"
+#include "muster/cluster/slurm/words.h"
+
+// Why there is no agent on a node, for people, and whether another try may do. All pure.
+namespace muster::cluster::slurm {
+
+struct Failed {
+  Error why;
+  bool may_try_again = false;
+};
+
+// The task has ended: the agent, or what srun made of it. `joined`: it was a member of the job by then.
+Failed task_failed(const TaskEnd& end, std::string_view last_line, bool joined);
+
+// srun itself has. `errors`: what it said.
+Failed step_failed(int exit_code, std::string_view errors, bool joined);
+
+// srun would wait for ever.
+Failed timed_out(Duration limit, std::string_view errors);
+
+// `program`, which may have been sent there, does not run.
+Failed cannot_run(const std::string& program, const std::string& why, bool sent);
+
+}  // namespace muster::cluster::slurm
