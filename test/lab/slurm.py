@@ -1,8 +1,11 @@
 """The files of Slurm, and whether its daemons are ready."""
 
 import os
+import pathlib
+import re
 import stat
 import subprocess
+from typing import NamedTuple
 
 from .kernel import wait_until
 
@@ -113,3 +116,19 @@ def wait_idle(lab, seconds):
         return sum(line.endswith(" idle") for line in lines) == len(lab.workers())
 
     wait_until("all nodes to be idle", idle, seconds)
+
+
+class JobEnd(NamedTuple):
+    state: str
+    code: int  # as a shell gives it
+
+
+def job_end(directory, number):
+    """What became of a job of the lab in `directory`; None before its end. (sbatch --wait looks after 2 s, 6 s, 12 s …)"""
+    log = pathlib.Path(directory, "log/jobcomp.txt")
+    # A line says RESIZING where the job goes on with fewer nodes.
+    line = rf"^JobId={number} .* JobState=(?!RESIZING)(\w+) .* ExitCode=(\d+):(\d+)\s"
+    if not log.exists() or not (found := re.search(line, log.read_text(), re.M)):
+        return None
+    code, signal = int(found[2]), int(found[3])
+    return JobEnd(found[1], 128 + signal if signal else code)

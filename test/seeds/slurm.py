@@ -1,8 +1,8 @@
 """Slurm as a user meets it, on the nodes of a lab."""
 
 import os
-import re
 
+from lab.slurm import job_end
 from multinode.job import wait_for
 
 
@@ -25,13 +25,11 @@ class Slurm:
         return job
 
     def submit(self, script, *options, within=90, **run_options):
-        """A batch job to its end; its exit code. (sbatch --wait would look every two seconds only.)"""
+        """A batch job to its end; its exit code."""
         submitted = self.run("sbatch", "--parsable", *options, script, **run_options)
         assert submitted.process.returncode == 0, submitted.said()
-        ended = re.compile(rf"^JobId={submitted.out.strip()} .* ExitCode=(\d+):", re.M)
-        log = self.cluster.directory / "log/jobcomp.txt"
-        find = lambda: log.exists() and ended.search(log.read_text())  # noqa: E731
-        return int(wait_for(lambda: f"the end of {script}\n{self.output()}", find, within)[1])
+        ended = lambda: job_end(self.cluster.directory, submitted.out.strip())  # noqa: E731
+        return wait_for(lambda: f"the end of {script}\n{self.output()}", ended, within).code
 
     def sbatch(self, script, *options, **submit_options):
         """A batch job that succeeds; all that was written."""

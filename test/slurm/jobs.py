@@ -3,17 +3,20 @@
 import itertools
 import os
 
+from lab.slurm import job_end
+from multinode.job import SOON_S, wait_for
+
 WITHIN_S = 60
 
 
 class Ended:
-    """What became of a job."""
+    """What became of a job; `state` is what Slurm calls it, of a batch job."""
 
-    def __init__(self, code, out, err):
-        self.code, self.out, self.err = code, out, err
+    def __init__(self, code, out, err, state=""):
+        self.code, self.out, self.err, self.state = code, out, err, state
 
     def __repr__(self):
-        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+        return f"exit code {self.code} {self.state}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
     @property
     def lines(self):
@@ -43,15 +46,47 @@ class Slurm:
         os.chmod(path, mode)
         return path
 
+    def submit(self, script, *options, **exec_options):
+        """A batch job of these lines, watched while it runs."""
+        return Batch(self, f"batch{next(self._numbers)}", script, *options, **exec_options)
+
     def batch(self, script, *options, within=WITHIN_S, **exec_options):
-        """A batch script, to its end: its exit code, and what it wrote."""
-        number = next(self._numbers)
-        text = script if script.startswith("#!") else f"#!/bin/bash\n{script}\n"
-        path = self.file(f"batch{number}.sh", text)
-        out, err = self.cluster.shared / f"batch{number}.out", self.cluster.shared / f"batch{number}.err"
-        ended = self.run("sbatch", "-W", "-o", out, "-e", err, *options, path, within=within, **exec_options)
-        assert "Submitted batch job" in ended.out, ended
-        return Ended(ended.code, read(out), read(err))
+        """The same, to its end."""
+        return self.submit(script, *options, **exec_options).end(within)
+
+
+class Batch:
+    """What it writes is in `out` and `err`."""
+
+    def __init__(self, slurm, name, script, *options, **exec_options):
+        self.slurm = slurm
+        self._out, self._err = (slurm.cluster.shared / f"{name}.{end}" for end in ("out", "err"))
+        path = slurm.file(f"{name}.sh", f"#!/bin/bash\n{script}\n")
+        submitted = slurm.run("sbatch", "--parsable", "-o", self._out, "-e", self._err, *options, path, **exec_options)
+        assert submitted.code == 0, submitted
+        self.id = submitted.out.strip()
+
+    @property
+    def out(self):
+        return read(self._out)
+
+    @property
+    def err(self):
+        return read(self._err)
+
+    def end(self, within=WITHIN_S):
+        """One that was cancelled has ended when Slurm says so, and may go on writing until it is killed."""
+        ended = lambda: job_end(self.slurm.cluster.directory, self.id)  # noqa: E731
+        state, code = wait_for(lambda: f"the end of the job\n{self.out}\n{self.err}", ended, within)
+        return Ended(code, self.out, self.err, state)
+
+    def wait_err(self, text, within=SOON_S):
+        return wait_for(lambda: f"{text!r} in {self.err}", lambda: text in self.err, within)
+
+    def control(self, *words):
+        """scontrol, scancel … of this job."""
+        done = self.slurm.run(*words, self.id)
+        assert done.code == 0, done
 
 
 def read(path):

@@ -7,8 +7,6 @@ import pytest
 from multinode.beats import Beats
 from multinode.harness import BEAT, HOME
 
-from .batch import Batch
-
 SHOW = """
 import os, socket
 names = "RANK WORLD_SIZE LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES SLURM_NODEID SLURMD_NODENAME HOSTNAME SLURM_CPUS_PER_TASK".split()
@@ -40,7 +38,7 @@ def shown(ended):
 @pytest.mark.parametrize("count", [2, 3])
 def test_one_line(slurm, beats, count):
     lab = slurm(count, gpus=0)
-    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory}", f"-N{count}")
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory}", f"-N{count}")
     lives = beats.wait_round(0, count)
     assert [life.host for life in lives] == lab.cluster.names
     beats.tell("all", "exit 0")
@@ -50,7 +48,7 @@ def test_one_line(slurm, beats, count):
 
 def test_the_workers_exit_code_is_the_jobs(slurm, beats):
     lab = slurm(2, gpus=0)
-    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory}", "-N2")
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory}", "-N2")
     beats.wait_round(0, 2)
     beats.tell(1, "exit 7")
     ended = batch.end()
@@ -131,7 +129,7 @@ def test_a_program_that_only_the_first_node_has(slurm, beats):
     refused = lab.batch(f"{lab.muster} run --push-binary never --join-timeout 20 {BEAT} {beats.directory}", "-N3")
     assert refused.code == 125, refused
     assert "no muster" in refused.err and "--push-binary" in refused.err, refused
-    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory}", "-N3")
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory}", "-N3")
     beats.wait_round(0, 3)
     beats.tell("all", "exit 0")
     ended = batch.end()
@@ -140,7 +138,7 @@ def test_a_program_that_only_the_first_node_has(slurm, beats):
 
 def test_without_a_shared_home_munge_is_enough(slurm, beats):
     lab = slurm(2, gpus=0)
-    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory}", "-N2", env={"HOME": HOME})
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory}", "-N2", env={"HOME": HOME})
     beats.wait_round(0, 2)
     beats.tell("all", "exit 0")
     ended = batch.end()
@@ -152,7 +150,7 @@ def test_without_a_shared_home_munge_is_enough(slurm, beats):
 def test_without_munge_the_users_key_is_enough(slurm, beats):
     """Slurm has a munged of its own, on a socket that others do not know."""
     lab = slurm(2, gpus=0, conf=["AuthInfo=cred_expire=5,socket=/run/munge/slurm.socket"])
-    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory}", "-N2")
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory}", "-N2")
     beats.wait_round(0, 2)
     beats.tell("all", "exit 0")
     ended = batch.end()

@@ -11,8 +11,6 @@ from harness import ROOT
 from multinode.beats import Beats
 from multinode.harness import BEAT, HOME
 
-from .batch import Batch
-
 ASK = (
     "import socket, sys\n"
     "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
@@ -74,7 +72,7 @@ def memory_has(pid, needle):
 def test_the_token_is_nowhere_to_be_seen(slurm, beats, tmp_path):
     lab = slurm(2, gpus=0)
     with lab.cluster.capture(tmp_path / "wire.pcap") as wire:
-        batch = Batch(lab, f"{lab.muster} run --verbose {BEAT} {beats.directory}", "-N2")
+        batch = lab.submit(f"{lab.muster} run --verbose {BEAT} {beats.directory}", "-N2")
         beats.wait_round(0, 2)
         credential = sealed(lab, launcher_port(lab))
         token = token_in(lab, credential)
@@ -99,7 +97,7 @@ def test_the_token_is_nowhere_to_be_seen(slurm, beats, tmp_path):
 
 def test_another_user_cannot_open_the_envelope(slurm, beats):
     lab = slurm(2, gpus=0)
-    batch = Batch(lab, f"{lab.muster} run {BEAT} {beats.directory}", "-N2")
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory}", "-N2")
     beats.wait_round(0, 2)
     credential = sealed(lab, launcher_port(lab))
     path = lab.file("credential", credential.decode(), 0o644)
