@@ -41,6 +41,9 @@ function(muster_module)
     get_filename_component(bench "${file}" NAME_WE)
     add_executable(${bench} ${file})
     target_link_libraries(${bench} PRIVATE ${target})
+    if(MUSTER_SANITIZE)  # nothing is measured there
+      set_target_properties(${bench} PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
   endforeach()
 endfunction()
 
