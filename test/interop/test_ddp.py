@@ -38,10 +38,10 @@ def test_trains_to_the_loss_of_the_peers_own_launcher(muster, torch_python):
     script = [str(ROOT / "examples/ddp.py"), "--epochs", "4", "--points", "2048"]
     # One thread each: the order of a sum, and so its last bits, must not depend on the launcher's OMP_NUM_THREADS.
     env = {"OMP_NUM_THREADS": 1}
-    # Debian's torchrun fails at start with every mask but 1 and 2 under Python 3.11.
-    masks = [] if torch_python.modern else ["-r", "1", "-t", "1"]
+    # Debian's torchrun fails at start with every mask but 1 and 2 under Python 3.11; by default it looks every 5 s.
+    old = [] if torch_python.modern else ["-r", "1", "-t", "1", "--monitor_interval", "0.1"]
     # A port of its own: on 1.13's default one the workers of two test runs on a machine would meet, and wait for ever.
-    torchrun = [torch_python, "-m", "torch.distributed.run", *masks, "--nproc_per_node", 2]
+    torchrun = [torch_python, "-m", "torch.distributed.run", *old, "--nproc_per_node", 2]
     theirs = training_output(torch_python, [*torchrun, "--master_port", free_port(), *script], env)
     ours = training_output(torch_python, [muster, "run", "--nproc-per-node", 2, *script], env)
     assert len(losses(theirs)) == 4, theirs
