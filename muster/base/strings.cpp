@@ -110,4 +110,17 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words) {
+  constexpr size_t kAnother = 3;  // so many edits make another word
+  std::optional<std::string_view> nearest;
+  std::pair best(kAnother, false);
+  for (std::string_view word : words) {
+    const std::pair distance(edit_distance(typed, word), typed.substr(0, 1) != word.substr(0, 1));
+    if (distance >= best || distance.first >= word.size()) continue;
+    nearest = word;
+    best = distance;
+  }
+  return nearest;
+}
+
 }  // namespace muster

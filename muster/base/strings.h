@@ -33,4 +33,7 @@ std::string shell_quote(const std::vector<std::string>& words);
 // Number of single-character edits that turn a into b; for "did you mean".
 size_t edit_distance(std::string_view a, std::string_view b);
 
+// The one that a mistyped word most resembles, if it resembles one: of two that are as near, the one that begins alike.
+std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words);
+
 }  // namespace muster

@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include "muster/base/strings.h"
 #include "muster/cli/accelerate_plan.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/help.h"
@@ -22,7 +23,11 @@ int accelerate_launch_command(const std::vector<std::string>& arguments) {
   if (!job) return fail(job.error());
   job->launch.notes.insert(job->launch.notes.begin(), notes.begin(), notes.end());
   const std::string typed = "muster accelerate launch";
+  const int cores = facts.usable_cores();
   return run_with_mates(Verb::kRun, typed, job->parsed, facts, [&] {
+    // Threads were counted before the other tasks' cores were ours too.
+    if (facts.usable_cores() != cores)
+      if (auto again = translate_accelerate(*line, facts)) job->launch.environment = again->launch.environment;
     auto plan = plan_accelerate(*job, facts);
     return plan ? carry_out(Verb::kRun, typed, job->parsed, facts, *plan, job->arguments) : fail(plan.error());
   });
@@ -36,6 +41,9 @@ int accelerate_command(const std::vector<std::string>& arguments) {
   if (word.starts_with('-') || word.ends_with(".py"))
     return fail({ErrorKind::kUsage, fmt::format("'{}' stands where launch should", word),
                  fmt::format("write muster accelerate launch {}", word)});
+  if (nearest_word(word, {"launch"}))
+    return fail(
+        {ErrorKind::kUsage, fmt::format("'{}' is no sub-command", word), "did you mean 'muster accelerate launch'?"});
   return fail(
       {ErrorKind::kUsage, fmt::format("muster has accelerate's launch and nothing else, not '{}'", word),
        fmt::format("use accelerate {} itself; muster accelerate launch reads what accelerate config wrote", word)});

@@ -273,8 +273,7 @@ class Parser {
     if (!verb.choices.empty()) {
       auto choices = split(verb.choices, '|');
       if (std::find(choices.begin(), choices.end(), parsed_.words[0]) == choices.end())
-        return Error{ErrorKind::kUsage, fmt::format("'{}' is not supported", parsed_.words[0]),
-                     fmt::format("choose {}", verb.choices)};
+        return complaints_.no_such_word(parsed_.words[0]);
     }
     return {};
   }

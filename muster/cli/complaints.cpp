@@ -103,6 +103,15 @@ Error Complaints::takes_no_value(const Option& option, const std::string& value)
           fmt::format("leave '{}' out", value)};
 }
 
+Error Complaints::no_such_word(const std::string& word) const {
+  const VerbInfo& verb = info(verb_);
+  const auto nearest = nearest_word(word, split(verb.choices, '|'));
+  const bool slip = nearest && edit_distance(word, *nearest) == 1;  // tcsh is no slip for bash
+  return {
+      ErrorKind::kUsage, fmt::format("'{}' is not supported", word),
+      slip ? fmt::format("did you mean 'muster {} {}'?", verb.name, *nearest) : fmt::format("choose {}", verb.choices)};
+}
+
 Error Complaints::unknown_option(const std::string& word) const {
   const std::string typed = word.substr(0, word.find('='));
   Error error = usage_error("unknown option '{}'", typed);

@@ -20,7 +20,9 @@ class Complaints {
   Error no_such_choice(const Option& option, const std::string& value, Source source) const;
   Error missing_value(const Option& option) const;
   Error takes_no_value(const Option& option, const std::string& value) const;
-  // Ours alone: names the nearest option.
+  // Ours alone: of a verb whose word is one of a few.
+  Error no_such_word(const std::string& word) const;
+  // Likewise: names the nearest option.
   Error unknown_option(const std::string& word) const;
 
  private:

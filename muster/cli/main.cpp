@@ -16,7 +16,7 @@ namespace muster::cli {
 namespace {
 
 // A first word that is no verb: the nearest one, or the verb that was forgotten.
-Error unknown_verb(const std::string& word) {
+Error unknown_verb(const std::string& word, std::string_view command = "muster") {
   Error error = usage_error("'{}' is no verb", word);
   const VerbInfo* nearest = nearest_verb(word);
   const bool program = ::access(word.c_str(), F_OK) == 0 || word.ends_with(".py");
@@ -29,7 +29,7 @@ Error unknown_verb(const std::string& word) {
   } else if (program) {
     error.hint = fmt::format("to run it write muster run {}", word);
   } else if (nearest != nullptr) {
-    error.hint = fmt::format("did you mean 'muster {}'?", nearest->name);
+    error.hint = fmt::format("did you mean '{} {}'?", command, nearest->name);
   } else {
     error.hint = "muster --help lists them";
   }
@@ -40,7 +40,7 @@ int help_command(const Parsed& parsed) {
   const TextStyle style = style_of(STDOUT_FILENO);
   if (parsed.words.empty()) return print(general_help(style));
   const VerbInfo* verb = find_verb(parsed.words[0]);
-  if (verb == nullptr) return fail(unknown_verb(parsed.words[0]));
+  if (verb == nullptr) return fail(unknown_verb(parsed.words[0], "muster help"));
   return print(verb_help(verb->verb, fmt::format("muster {}", verb->name), style));
 }
 

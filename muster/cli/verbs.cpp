@@ -128,16 +128,10 @@ const VerbInfo* find_verb(std::string_view name) {
 }
 
 const VerbInfo* nearest_verb(std::string_view name) {
-  const VerbInfo* best = nullptr;
-  size_t best_distance = 3;  // more edits than that is another word
-  for (const VerbInfo& verb : verbs()) {
-    size_t distance = edit_distance(name, verb.name);
-    if (distance < best_distance && distance < verb.name.size()) {
-      best = &verb;
-      best_distance = distance;
-    }
-  }
-  return best;
+  std::vector<std::string_view> names;
+  for (const VerbInfo& verb : verbs()) names.push_back(verb.name);
+  const auto nearest = nearest_word(name, names);
+  return nearest ? find_verb(*nearest) : nullptr;
 }
 
 }  // namespace muster::cli

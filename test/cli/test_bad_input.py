@@ -47,6 +47,13 @@ def test_unknown_verb_names_the_nearest(refused):
     assert refused(["--verson"]) == "unknown option '--verson'; did you mean '--version'?"
 
 
+def test_unknown_word_of_a_verb_names_the_nearest(refused):
+    assert refused(["accelerate", "lanch", "SCRIPT"]) == "'lanch' is no sub-command; did you mean 'muster accelerate launch'?"
+    assert refused(["completion", "bsh"]) == "'bsh' is not supported; did you mean 'muster completion bash'?"
+    assert refused(["completion", "powershell"]) == "'powershell' is not supported; choose bash|zsh|fish"
+    assert refused(["help", "rnu"]) == "'rnu' is no verb; did you mean 'muster help run'?"
+
+
 def test_missing_program(refused):
     assert "does not exist" in refused(["run", "nothing.py"], code=127)
     assert "does not exist" in refused(["run", "--run-path", "nothing.py"], code=127)

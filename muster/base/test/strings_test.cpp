@@ -47,5 +47,13 @@ TEST(Strings, EditDistance) {
   EXPECT_EQ(edit_distance("", "abc"), 3u);
 }
 
+TEST(NearestWord, IsOneOfFewEdits) {
+  EXPECT_EQ(nearest_word("lanch", {"config", "launch"}), "launch");
+  EXPECT_EQ(nearest_word("test", {"launch"}), std::nullopt);
+  EXPECT_EQ(nearest_word("no", {"on", "ps"}), std::nullopt) << "nothing of it is left";
+  EXPECT_EQ(nearest_word("fsh", {"bash", "zsh", "fish"}), "fish");
+  EXPECT_EQ(nearest_word("", {"a", "launch"}), std::nullopt);
+}
+
 }  // namespace
 }  // namespace muster
