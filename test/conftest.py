@@ -10,6 +10,7 @@ import pytest
 
 from harness import GONE_WITHIN_S, MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
 
+MULTINODE = ("multinode", "pbs", "seeds", "slurm")  # folders whose tests need real nodes
 TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
 
 
@@ -19,6 +20,14 @@ def pytest_configure():
     for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGTSTP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items):
+    """Whole folders have a label."""
+    here = pathlib.Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(here).parts[0] in MULTINODE:
+            item.add_marker(pytest.mark.multinode)
 
 
 @pytest.hookimpl(hookwrapper=True)

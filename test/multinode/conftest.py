@@ -1,19 +1,11 @@
 """Fixtures of the tests on several nodes: real ones, in namespaces of this machine."""
 
 import functools
-import pathlib
 
 import pytest
 
 from .beats import Beats
 from .harness import Cluster, remove_stale_labs, why_no_nodes
-
-
-def pytest_collection_modifyitems(items):
-    here = pathlib.Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.multinode)
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,19 +1,10 @@
 """Fixtures of the tests in a PBS job: the nodes of the lab with stand-ins for PBS."""
 
-import pathlib
-
 import pytest
 
 from multinode.conftest import beats, lab  # noqa: F401  (fixtures)
 
 from .pbs import Pbs
-
-
-def pytest_collection_modifyitems(items):
-    here = pathlib.Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.multinode)
 
 
 @pytest.fixture

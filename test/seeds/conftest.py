@@ -1,6 +1,5 @@
 """Fixtures of the seeds' tests: one cluster with Slurm for all of them, and a directory for each."""
 
-import pathlib
 import shutil
 
 import pytest
@@ -9,13 +8,6 @@ from multinode.conftest import look_around
 from multinode.harness import Cluster
 
 from .slurm import Slurm
-
-
-def pytest_collection_modifyitems(items):
-    here = pathlib.Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.multinode)
 
 
 @pytest.fixture(scope="package")

@@ -1,20 +1,12 @@
 """Fixtures of the tests inside Slurm: its real daemons on real nodes, in namespaces of this machine."""
 
-import pathlib
 import shutil
 
 import pytest
 
-from multinode.conftest import lab  # noqa: F401  (a fixture)
+from multinode.conftest import beats, lab  # noqa: F401  (fixtures)
 
 from .jobs import Slurm
-
-
-def pytest_collection_modifyitems(items):
-    here = pathlib.Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.multinode)
 
 
 @pytest.fixture

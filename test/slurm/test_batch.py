@@ -4,7 +4,6 @@ import re
 
 import pytest
 
-from multinode.beats import Beats
 from multinode.harness import BEAT, HOME
 
 SHOW = """
@@ -12,11 +11,6 @@ import os, socket
 names = "RANK WORLD_SIZE LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES SLURM_NODEID SLURMD_NODENAME HOSTNAME SLURM_CPUS_PER_TASK".split()
 print(socket.gethostname(), *(f"{n}={os.environ.get(n)}" for n in names), f"cpus={len(os.sched_getaffinity(0))}")
 """
-
-
-@pytest.fixture
-def beats(tmp_path):
-    return Beats(tmp_path / "beats")
 
 
 @pytest.fixture

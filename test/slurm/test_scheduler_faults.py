@@ -1,21 +1,16 @@
 """What a scheduler does to a job: signals, suspension, limits, nodes and daemons that die, refusals."""
 
+import re
 import time
 
 import pytest
 
 from lab import node as lab_node
-from multinode.beats import Beats
 from multinode.harness import BEAT
 from multinode.job import wait_for
 
 SIGUSR1_EXIT = 138
 KILL_WAIT_S = 5  # of the lab
-
-
-@pytest.fixture
-def beats(tmp_path):
-    return Beats(tmp_path / "beats")
 
 
 def start(lab, beats, *options, run="", script="exec {muster} run {run} {beat}", count=2):
@@ -168,3 +163,22 @@ def test_the_launcher_is_killed_before_anybody_has_joined(slurm, beats):
     lab.cluster.has_killed = True
     assert batch.end(60).code == 0
     assert not beats.lives() or wait_for("no worker", lambda: not any(map(lab.cluster.workers, lab.cluster.names)))
+
+
+def test_a_launcher_that_is_killed_takes_the_set_up_along(slurm):
+    """The batch script goes on, so that Slurm ends nothing."""
+    lab = slurm(2, gpus=0)
+    up, pid = lab.file("up", ""), lab.file("pid", "")
+    prologue = lab.file("prologue.sh", f"setsid sleep 1000 & echo $SLURMD_NODENAME >> {up}; sleep 1000\n")
+    batch = lab.submit(f"{lab.muster} run --prologue {prologue} true & echo $! > {pid}; wait; exec sleep 2000", "-N2")
+    wait_for("the set-up of both nodes", lambda: sorted(up.read_text().split()) == ["n1", "n2"])
+    lab.cluster.has_killed = True
+    assert lab.cluster.exec("n1", ["kill", "-KILL", pid.read_text().strip()]).end() == 0
+
+    def left():
+        words = [words for name in lab.cluster.names for words in lab.cluster.processes(name).values()]
+        return [w for w in words if re.search("muster|prologue|sleep 1000", w)]
+
+    wait_for(lambda: f"the end of {left()}", lambda: not left())
+    batch.control("scancel")
+    batch.end()

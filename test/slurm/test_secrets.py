@@ -5,10 +5,7 @@ import re
 import struct
 import subprocess
 
-import pytest
-
 from harness import ROOT
-from multinode.beats import Beats
 from multinode.harness import BEAT, HOME
 
 ASK = (
@@ -17,11 +14,6 @@ ASK = (
     "s.sendall(bytes.fromhex(sys.argv[3]))\n"
     "print(s.makefile('rb').read().hex())"
 )
-
-
-@pytest.fixture
-def beats(tmp_path):
-    return Beats(tmp_path / "beats")
 
 
 def sealed(lab, port):

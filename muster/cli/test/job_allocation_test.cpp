@@ -3,7 +3,7 @@
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/cli/mode.h"
-#include "muster/cli/test/machine.h"
+#include "muster/cli/test/plans.h"
 #include "muster/launcher/door.h"
 
 namespace muster::cli {
@@ -31,38 +31,10 @@ Machine inside(const std::string& name) {
   return machine;
 }
 
-template <typename M>
-M mode_of(const Result<JobPlan>& plan) {
-  if (plan && std::holds_alternative<M>(plan->nodes)) return std::get<M>(plan->nodes);
-  ADD_FAILURE() << (plan ? "another mode: " + plan->mode_why : plan.error().text());
-  M nothing;
-  nothing.job.membership.emplace();
-  return nothing;
-}
-
-FanOut fan_out(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
-  return mode_of<FanOut>(machine.plan(verb, words));
-}
-Symmetric symmetric(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
-  return mode_of<Symmetric>(machine.plan(verb, words));
-}
 bool local(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
   auto plan = machine.plan(verb, words);
   EXPECT_TRUE(plan) << plan.error().text();
   return plan && std::holds_alternative<std::monostate>(plan->nodes);
-}
-std::string notes(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
-  auto plan = machine.plan(verb, words);
-  if (!plan) return plan.error().text();
-  std::string all;
-  for (const Note& note : plan->notes) all += note.text + "\n";
-  return all;
-}
-std::vector<std::string> names(const std::vector<cluster::Host>& hosts) {
-  std::vector<std::string> all;
-  all.reserve(hosts.size());
-  for (const cluster::Host& host : hosts) all.push_back(host.name);
-  return all;
 }
 
 // --- A batch script, salloc -------------------------------------------------------------------------------------------

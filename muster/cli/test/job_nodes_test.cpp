@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "muster/cli/dry_run.h"
-#include "muster/cli/test/machine.h"
+#include "muster/cli/test/plans.h"
 
 namespace muster::cli {
 namespace {
@@ -22,38 +22,6 @@ using StdinKind = agent::StdinSpec::Kind;
 using Push = cluster::ssh::Options::Push;
 
 constexpr const char* kFreshId = "00000000-0000-4000-8000-0000000000ff";
-
-template <typename Mode>
-Mode mode_of(const Result<JobPlan>& plan) {
-  if (plan && std::holds_alternative<Mode>(plan->nodes)) return std::get<Mode>(plan->nodes);
-  ADD_FAILURE() << (plan ? "another mode: " + plan->mode_why : plan.error().text());
-  Mode nothing;
-  nothing.job.membership.emplace();
-  return nothing;
-}
-
-FanOut fan_out(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
-  return mode_of<FanOut>(machine.plan(verb, words));
-}
-
-Symmetric symmetric(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
-  return mode_of<Symmetric>(machine.plan(verb, words));
-}
-
-std::string notes(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
-  auto plan = machine.plan(verb, words);
-  if (!plan) return plan.error().text();
-  std::string all;
-  for (const Note& note : plan->notes) all += note.text + "\n";
-  return all;
-}
-
-std::vector<std::string> names(const std::vector<cluster::Host>& hosts) {
-  std::vector<std::string> all;
-  all.reserve(hosts.size());
-  for (const cluster::Host& host : hosts) all.push_back(host.name);
-  return all;
-}
 
 // --- Nodes that are started from here -------------------------------------------------------------------------------
 
