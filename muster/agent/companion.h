@@ -18,6 +18,8 @@ class Companion {
   // The connections of the store where it shares the coordinator's port. Empty: nobody serves them now.
   virtual void serve_store(
       std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve) = 0;
+  // This node has become a member of the job.
+  virtual void joined() {}
   // The last word has reached everybody. Blocks until the deadline at most.
   virtual void finish(Deadline deadline) = 0;
 };

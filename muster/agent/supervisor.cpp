@@ -92,7 +92,7 @@ class Supervisor final : public NodeControl {
   const std::vector<int>& stop_signals() const override { return stop_signals_; }
   Uplink* uplink() override { return uplink_.get(); }
   bool own_name_is_reachable() const override { return name_is_reachable_; }
-  Result<void> join_job(const std::string& id) override { return layout_->join_job(id); }
+  Result<void> join_job(const std::string& id) override;
   Result<uint16_t> open_store(const StoreAccess& access) override;
   void close_store() override { store_.reset(); }
   void start_round(const RoundPlan& plan) override;
@@ -242,6 +242,11 @@ Result<uint16_t> Supervisor::open_store(const StoreAccess& access) {
       if (store_) store_->adopt(std::move(socket), peer, first_bytes);
     });
   return store_->port();
+}
+
+Result<void> Supervisor::join_job(const std::string& id) {
+  if (companion_) companion_->joined();
+  return layout_->join_job(id);
 }
 
 void Supervisor::start_round(const RoundPlan& plan) {

@@ -83,13 +83,15 @@ void say_where(const std::string& name) {
   (void)write_all(STDOUT_FILENO, greeting.data(), greeting.size());
 }
 
-Result<cluster::Description> fetch(const FetchWords& words) {
+// `launcher`: becomes the connection that hangs up when the launcher is gone.
+Result<cluster::Description> fetch(const FetchWords& words, Fd& launcher) {
   if (words.name.empty()) say_where(own_name(environment_variable));
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
   if (words.temporary && !error) std::filesystem::remove(program, error);
-  MUSTER_TRY(std::string encoded, fetch_description(words, Deadline::in(kFetchTime)));
-  return checked(encoded);
+  MUSTER_TRY(rendezvous::Fetched fetched, fetch_description(words, Deadline::in(kFetchTime)));
+  launcher = std::move(fetched.connection);
+  return checked(fetched.description);
 }
 
 void use_directory(const std::string& directory) {
@@ -104,7 +106,7 @@ void use_directory(const std::string& directory) {
   (void)write_all(STDERR_FILENO, text.data(), text.size());
 }
 
-Result<JobPlan> plan_part(const cluster::Description& description) {
+Result<JobPlan> plan_part(const cluster::Description& description, const Fd& launcher) {
   const VerbInfo* verb = find_verb(description.verb);
   if (verb == nullptr || verb->words != Words::kProgram)
     return Error{ErrorKind::kPeer, fmt::format("'{}' runs no program", description.verb), {}};
@@ -114,21 +116,25 @@ Result<JobPlan> plan_part(const cluster::Description& description) {
   assignment.host = description.host;
   assignment.position = description.position;
   assignment.workers = description.workers;
-  Facts facts = real_facts(STDIN_FILENO);
+  Facts facts = real_facts(launcher.get());
   if (verb->verb == Verb::kAccelerate) return plan_accelerate_part(description.arguments, facts, assignment);
   MUSTER_TRY(Parsed parsed, parse_arguments(verb->verb, description.arguments, facts.getenv));
   if (parsed.immediate) return Error{ErrorKind::kPeer, "nothing to run", {}};
   return plan_member(verb->verb, parsed, facts, assignment);
 }
 
-// A scheduler's task has an stdin that is at its end from the start, which says nothing of the launcher: with that the
-// whole step would end. Until the result is gone nothing comes on stdin, and no end.
-Result<Fd> silence_stdin() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error(errno, "pipe");
-  Fd reader(ends[0]), writer(ends[1]);
-  if (::dup2(reader.get(), STDIN_FILENO) < 0) return system_error(errno, "stdin");
-  return writer;
+// The launcher stays in reach where it was on stdin; whoever reads stdin from now on reads nothing.
+Result<void> move_stdin(Fd& launcher) {
+  if (!launcher) launcher.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+  if (!launcher) return system_error(errno, "stdin");
+  Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return system_error(errno, "stdin");
+  return set_nonblocking(launcher.get(), true);
+}
+
+bool has_hung_up(const Fd& launcher) {
+  pollfd watched{launcher.get(), POLLRDHUP, 0};
+  return ::poll(&watched, 1, 0) == 1;
 }
 
 // Without what the launcher has put in front, which ends with the id (run_command.cpp).
@@ -138,44 +144,53 @@ std::vector<std::string> typed_arguments(const std::vector<std::string>& argumen
   return {id == arguments.end() ? arguments.begin() : id + 1, arguments.end()};
 }
 
-// Until this node is a member, the end of stdin is all that tells of a launcher that died. Later the control connection
-// does, and a way to the launcher that breaks (ssh) says nothing.
+// Until this node is a member, the end of stdin, or of the connection that the description came on, is all that tells of
+// a launcher that died. Later the control connection does, and a way to the launcher that breaks (ssh) says nothing.
 class LauncherWatch final : public agent::Companion {
  public:
-  LauncherWatch(net::EventLoop& loop, int launcher, const agent::WardenLink& link, const agent::ScratchNote& scratch)
-      : loop_(loop), launcher_(launcher), link_(link), scratch_(scratch) {
-    loop_.watch(launcher_, EPOLLIN, [this](uint32_t) { look(); });
+  LauncherWatch(net::EventLoop& loop, Fd launcher, bool fetched, const agent::WardenLink& link,
+                const agent::ScratchNote& scratch)
+      : loop_(loop), launcher_(std::move(launcher)), fetched_(fetched), link_(link), scratch_(scratch) {
+    loop_.watch(launcher_.get(), EPOLLIN, [this](uint32_t) { look(); });
   }
-  ~LauncherWatch() override { loop_.unwatch(launcher_); }
+  ~LauncherWatch() override { end(); }
 
   void serve_store(std::function<void(Fd, const net::Address&, std::string_view)> /*serve*/) override {}
   void finish(Deadline /*deadline*/) override {}
+  // sshd would tell the launcher that nobody reads its stdin.
+  void joined() override {
+    if (fetched_) end();
+  }
 
  private:
+  void end() {
+    if (launcher_) loop_.unwatch(launcher_.get());
+    launcher_.reset();
+  }
   void look() {
     char bytes[4096];
-    const ssize_t got = ::read(launcher_, bytes, sizeof bytes);
+    const ssize_t got = ::read(launcher_.get(), bytes, sizeof bytes);
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
-    loop_.unwatch(launcher_);
-    if (link_.terms()) return;
+    if (link_.terms()) return loop_.unwatch(launcher_.get());
     // There are no workers yet, and nobody to say anything to.
     agent::remove_empty_directories(scratch_.directory());
     std::_Exit(kMusterFailed);
   }
 
   net::EventLoop& loop_;
-  const int launcher_;
+  Fd launcher_;
+  const bool fetched_;
   const agent::WardenLink& link_;
   const agent::ScratchNote& scratch_;
 };
 
-// `launcher`: its end tells of the launcher's. None: the agent has been to the launcher's port a moment ago.
-int run_part(agent::JobSpec& job, Fd launcher, const std::function<void()>& at_end) {
+// `launcher`: its end tells of the launcher's. `fetched`: it is a connection.
+int run_part(agent::JobSpec& job, Fd launcher, bool fetched, const std::function<void()>& at_end) {
   agent::ScratchNote scratch;
   agent::WardenLink link;
-  if (!launcher) job.membership->join_timeout = std::min(job.membership->join_timeout, Duration(kFetchTime));
   auto make_watch = [&](net::EventLoop& loop, agent::Console&) -> Result<std::unique_ptr<agent::Companion>> {
-    return std::unique_ptr<agent::Companion>(std::make_unique<LauncherWatch>(loop, launcher.get(), link, scratch));
+    return std::unique_ptr<agent::Companion>(
+        std::make_unique<LauncherWatch>(loop, std::move(launcher), fetched, link, scratch));
   };
   return agent::run_under_warden(
       [&](int warden_pid, int warden_pidfd) {
@@ -183,12 +198,16 @@ int run_part(agent::JobSpec& job, Fd launcher, const std::function<void()>& at_e
                                     .warden_pidfd = warden_pidfd,
                                     .scratch = scratch,
                                     .link = &link,
-                                    .make_companion = launcher ? make_watch : agent::MakeCompanion()});
+                                    .make_companion = make_watch});
       },
       {.after_kill = [&] { agent::remove_traces(job, scratch); },
        .link = &link,
        .token = job.membership->token,
-       .at_end = at_end});
+       .at_end = at_end,
+       .after_fork =
+           [&] {
+             if (fetched) launcher.reset();
+           }});
 }
 
 }  // namespace
@@ -197,7 +216,8 @@ int agent_command(const std::vector<std::string>& words) {
   auto fetch_words = parse_fetch(words);
   if (!fetch_words) return fail(fetch_words.error());
   const bool from_scheduler = fetch_words->has_value();
-  auto description = from_scheduler ? fetch(**fetch_words) : read_description(STDIN_FILENO);
+  Fd launcher;
+  auto description = from_scheduler ? fetch(**fetch_words, launcher) : read_description(STDIN_FILENO);
   if (!description) return fail(description.error());
 
   const process::Environment& sent = description->environment;
@@ -205,22 +225,15 @@ int agent_command(const std::vector<std::string>& words) {
   use_environment(from_scheduler ? environment_of_task(sent, own, net::hostname(), description->position)
                                  : environment_of_node(sent, own));
   use_directory(description->directory);
-  auto silence = from_scheduler ? silence_stdin() : Result<Fd>(Fd());
-  if (!silence) return fail(silence.error());
-  auto plan = plan_part(*description);
-  if (!plan && from_scheduler) tell_launcher(**fetch_words, plan.error(), Deadline::in(kComplaintTime));
+  if (auto moved = move_stdin(launcher); !moved) return fail(moved.error());
+  auto plan = plan_part(*description, launcher);
+  if (!plan && from_scheduler && !has_hung_up(launcher))
+    tell_launcher(**fetch_words, plan.error(), Deadline::in(kComplaintTime));
   if (!plan) return fail(plan.error());
-  // The launcher stays in reach; whoever reads stdin from now on reads nothing.
-  Fd launcher;
-  if (!from_scheduler) launcher.reset(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
-  Fd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!nothing || ::dup2(nothing.get(), STDIN_FILENO) < 0) return fail(system_error(errno, "stdin"));
-  if (!from_scheduler && !launcher) return fail(system_error(errno, "stdin"));
-  if (auto set = launcher ? set_nonblocking(launcher.get(), true) : Result<void>(); !set) return fail(set.error());
   plan->job.output.columns = description->columns;
   if (plan->env_diff) plan->job.command = fingerprint_worker();
   const auto at_end = start_record(*plan, "muster " + description->verb, typed_arguments(description->arguments));
-  return run_part(plan->job, std::move(launcher), at_end);
+  return run_part(plan->job, std::move(launcher), from_scheduler, at_end);
 }
 
 }  // namespace muster::cli

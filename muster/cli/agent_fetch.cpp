@@ -4,7 +4,6 @@
 #include "muster/cli/user_key.h"
 #include "muster/cli/values.h"
 #include "muster/net/interfaces.h"
-#include "muster/rendezvous/fetch.h"
 #include "muster/rendezvous/munge.h"
 
 namespace muster::cli {
@@ -84,7 +83,7 @@ std::string own_name(const GetEnv& getenv) {
 namespace {
 
 // The answer to a question that begins with our name.
-Result<std::string> ask_launcher(const FetchWords& words, const std::string& more, Deadline deadline) {
+Result<rendezvous::Fetched> ask_launcher(const FetchWords& words, const std::string& more, Deadline deadline) {
   std::vector<net::Address> addresses;
   for (const std::string& endpoint : words.fetch.endpoints) {
     MUSTER_TRY(net::Address address, address_of(endpoint));
@@ -99,7 +98,7 @@ Result<std::string> ask_launcher(const FetchWords& words, const std::string& mor
 
 }  // namespace
 
-Result<std::string> fetch_description(const FetchWords& words, Deadline deadline) {
+Result<rendezvous::Fetched> fetch_description(const FetchWords& words, Deadline deadline) {
   return ask_launcher(words, "", deadline);
 }
 

@@ -1,7 +1,9 @@
 #include "muster/rendezvous/channel.h"
 
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +86,10 @@ const net::Address& ChannelImpl::local() const {
     if (auto address = net::local_address(socket_.get())) local_ = *address;
   }
   return local_;
+}
+
+Fd ChannelImpl::share_socket() const {
+  return Fd(socket_ ? ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
 }
 
 // --- reading ------------------------------------------------------------------------------------------------------

@@ -84,6 +84,8 @@ class Channel {
   virtual const net::Address& peer() const = 0;         // as this side sees it
   virtual const net::Address& local() const = 0;        // the address the peer reached us at, or we left from
   virtual const std::string& peer_version() const = 0;  // "0.1.0", once open
+  // Another descriptor of its socket, which outlives the channel: it hangs up when the peer does. Invalid: there is none.
+  virtual Fd share_socket() const = 0;
   // Do not read for now: what the peer sends waits in its socket, and so does its end.
   virtual void pause(bool paused) = 0;
   // To another thread's loop, once open: takes the channel out of this one. Call from this loop's thread; then

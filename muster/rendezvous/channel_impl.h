@@ -44,6 +44,7 @@ class ChannelImpl final : public Channel {
   const net::Address& peer() const override { return peer_; }
   const net::Address& local() const override;
   const std::string& peer_version() const override { return peer_version_; }
+  Fd share_socket() const override;
   void pause(bool paused) override;
   void detach() override;
   void resume_on(net::EventLoop& loop, Handlers handlers) override;

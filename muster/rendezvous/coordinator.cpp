@@ -87,11 +87,19 @@ void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
   leave(guest);
 }
 
-// It hangs up when it has the answer, or its patience ends.
+// It hangs up when it is a member. Until then, however long its set-up takes, the end of this connection tells it that
+// nobody waits for it.
 void Coordinator::Impl::describe(GuestId guest, std::string_view name) {
   if (guest->answered || name.size() > kLongestName || over_) return leave(guest);
   guest->answered = true;
-  guest->channel->send(client_.describe(std::string(name)));
+  const std::string description = client_.describe(std::string(name));
+  guest->channel->send(description);
+  if (!description.empty()) loop_.cancel(std::exchange(guest->patience, 0));
+}
+
+void Coordinator::Impl::dismiss_described() {
+  for (auto guest = guests_.begin(); guest != guests_.end();)
+    if (const GuestId each = guest++; each->answered) leave(each);
 }
 
 void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {

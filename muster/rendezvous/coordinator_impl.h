@@ -31,7 +31,7 @@ struct Guest {
   net::EventLoop::TimerId patience = 0;
   std::string host;  // output: of its node
   NodeId node = 0;
-  bool answered = false;  // description: it has all it will get
+  bool answered = false;  // description: it has all it will get, but our end
 };
 
 class Coordinator::Impl {
@@ -67,6 +67,7 @@ class Coordinator::Impl {
   void leave(GuestId guest);
   void join(GuestId guest, const Join& join);
   void describe(GuestId guest, std::string_view name);
+  void dismiss_described();
   void begin_output(GuestId guest, const OutputHello& hello);
   void rest_from_output();
   void refuse(Channel& channel, const std::string& reason);

@@ -161,6 +161,7 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   text_ = client_.ended(decision);
   const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text_});
   for (auto& [id, peer] : peers_) tell(id, message);
+  dismiss_described();
   deserted_soon();
 }
 

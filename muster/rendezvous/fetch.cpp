@@ -1,5 +1,7 @@
 #include "muster/rendezvous/fetch.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -80,6 +82,14 @@ Result<Token> ask_and_open(const net::Address& address, const Unseal& unseal, De
   return unseal(credential);
 }
 
+// A machine that is off or out of reach hangs up too, in half a minute.
+void watch_closely(const Fd& socket) {
+  constexpr int kIdle = 10, kPeriod = 5, kTries = 4;
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPIDLE, &kIdle, sizeof kIdle);
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPINTVL, &kPeriod, sizeof kPeriod);
+  ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, &kTries, sizeof kTries);
+}
+
 std::string seconds_text(Duration duration) {
   return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
 }
@@ -108,8 +118,8 @@ Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unse
       {}};
 }
 
-Result<std::string> fetch_description(const std::vector<net::Address>& addresses, const Token& token,
-                                      std::string_view name, Deadline deadline) {
+Result<Fetched> fetch_description(const std::vector<net::Address>& addresses, const Token& token, std::string_view name,
+                                  Deadline deadline) {
   net::EventLoop loop;
   Channel::Options options;
   options.token = token;
@@ -133,9 +143,13 @@ Result<std::string> fetch_description(const std::vector<net::Address>& addresses
       });
   loop.run_until(deadline);
   if (!answer) return late();
-  if (answer->ok() && (**answer).empty())
+  if (!answer->ok()) return answer->error();
+  if ((**answer).empty())
     return Error{ErrorKind::kPeer, fmt::format("the launcher has no host '{}' in its list", name), {}};
-  return *std::move(answer);
+  Fetched fetched{**std::move(answer), open->share_socket()};
+  if (!fetched.connection) return system_error(errno, "the connection with the launcher");
+  watch_closely(fetched.connection);
+  return fetched;
 }
 
 }  // namespace muster::rendezvous

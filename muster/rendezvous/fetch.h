@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/base/fd.h"
 #include "muster/net/address.h"
 #include "muster/rendezvous/token.h"
 
@@ -21,7 +22,11 @@ Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unse
 
 // What CoordinatorClient::describe() says of `name`. An answer that there is no such host is an error at once, and so is
 // a wrong token from every address.
-Result<std::string> fetch_description(const std::vector<net::Address>& addresses, const Token& token,
-                                      std::string_view name, Deadline deadline);
+struct Fetched {
+  std::string description;
+  Fd connection;  // hangs up when the coordinator is gone, or has no use for whom it describes; to be closed by a member
+};
+Result<Fetched> fetch_description(const std::vector<net::Address>& addresses, const Token& token, std::string_view name,
+                                  Deadline deadline);
 
 }  // namespace muster::rendezvous

@@ -165,6 +165,31 @@ def test_a_task_is_no_place_to_start(pbs, muster, muster_path):
     assert "a task on node 1 of PBS job" in job.err and "start muster in the job's script" in job.err, job.said()
 
 
+def test_a_launcher_that_is_killed_takes_the_set_up_along(pbs, muster_path):
+    """The script goes on, so that PBS ends nothing."""
+    p = pbs(2, path=[muster_path])
+    up = p.cluster.shared / "up"
+    up.touch()
+    job = p.qsub(
+        script(
+            f"muster run --prologue 'setsid sleep 1000 & uname -n >> {up}; sleep 1000' true &",
+            "echo launcher $!; wait; exec sleep 2000",
+        )
+    )
+    wait_for("the set-up of both nodes", lambda: sorted(up.read_text().split()) == ["n1", "n2"])
+    p.cluster.has_killed = True
+    launcher = job.expect(r"launcher (\d+)").group(1)
+    assert p.cluster.exec("n1", ["kill", "-KILL", launcher]).end() == 0
+
+    def left():
+        words = [words for name in p.cluster.names for words in p.cluster.processes(name).values()]
+        return [w for w in words if re.search("muster|sleep 1000", w)]
+
+    wait_for(lambda: f"the end of {left()}", lambda: not left())
+    job.qdel()
+    job.end()
+
+
 # --- Other ways to the nodes ------------------------------------------------------------------------------------------
 
 

@@ -77,8 +77,7 @@ std::string fate_of(const WorkerOutcome& worker, Blame blame) {
   };
   switch (blame) {
     case Blame::kNone:
-      // One that was told to end may well say so with 0: a container's runtime does, before the program has begun.
-      return worker.stop_requested ? "stopped by muster (exit code 0)" : "ended well (exit code 0)";
+      return "ended well (exit code 0)";
     case Blame::kStopped:
       return fmt::format("stopped by muster ({})", end);
     case Blame::kPeer:

@@ -32,11 +32,6 @@ Report slow_atexit() {
   return report;
 }
 
-TEST(Render, OneThatWasToldToEndDidNotEndWell) {
-  EXPECT_THAT(render(report_of({Worker(0, exited(7), 1), Worker(1, exited(0), 2).stopped(1)}), false),
-              testing::HasSubstr("others   rank 1: stopped by muster (exit code 0)\n"));
-}
-
 TEST(Render, TellsItAtOnce) {
   EXPECT_EQ(render(slow_atexit(), false),
             "muster: train.py failed: rank 1 (local rank 1, pid 4001) on n1: exit code 1 after 12.3 s\n"

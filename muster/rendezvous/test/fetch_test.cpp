@@ -1,8 +1,10 @@
 #include "muster/rendezvous/fetch.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "muster/net/interfaces.h"
@@ -93,7 +95,7 @@ TEST(Fetch, ByMungeItIsTheLaunchersToken) {
   ASSERT_TRUE(fetched.ok()) << fetched.error().text();
   auto description = fetch_description({server.address()}, *fetched, "n1", soon());
   ASSERT_TRUE(description.ok()) << description.error().text();
-  EXPECT_TRUE(description->ends_with("for n1"));
+  EXPECT_TRUE(description->description.ends_with("for n1"));
 }
 
 // Somebody else's job may answer on a port that ours might have had.
@@ -115,6 +117,22 @@ TEST(Fetch, SaysWhatWentWrongWhere) {
   EXPECT_EQ(error.kind, ErrorKind::kTimeout);
   EXPECT_THAT(error.message, HasSubstr(refused.text() + ": connect: Connection refused"));
   EXPECT_THAT(error.message, HasSubstr(without.address().text() + ": hands out no token by munge"));
+}
+
+bool hangs_up(const Fd& connection, Deadline deadline) {
+  pollfd watched{connection.get(), POLLRDHUP, 0};
+  return ::poll(&watched, 1, deadline.poll_timeout()) == 1;
+}
+
+// An agent may set its node up for minutes, and nobody else tells it that the launcher is gone.
+TEST(Fetch, TheConnectionOfADescriptionLastsAsLongAsTheCoordinator) {
+  const Token token = Token::random();
+  std::optional<Server> server(std::in_place, token, "");
+  auto fetched = fetch_description({server->address()}, token, "n1", soon());
+  ASSERT_TRUE(fetched.ok()) << fetched.error().text();
+  EXPECT_FALSE(hangs_up(fetched->connection, at_once()));
+  server.reset();
+  EXPECT_TRUE(hangs_up(fetched->connection, soon()));
 }
 
 TEST(Fetch, ADescriptionIsForHoldersOfTheTokenOnly) {
