@@ -221,8 +221,8 @@ Result<void> Planner::plan_small_step(const NodeRange& asked, bool forced) {
                   fmt::format("start it with srun -N {}, or in the batch script without srun", asked.min)});
   if (asked.max == 1 && here_->allocated > 1)
     note(LogLevel::kInfo, fmt::format("this step has 1 of the job's {} nodes: starting on {} alone; on all of them: in "
-                                      "the batch script, or with srun -N {}",
-                                      here_->allocated, here_->nodes[0].name, here_->allocated));
+                                      "the batch script, or with {}",
+                                      here_->allocated, here_->nodes[0].name, srun_on_all(*here_)));
   return plan_own_node();
 }
 

@@ -50,7 +50,7 @@ ModeChoice in_small_step(const Surroundings& here) {
   std::string would = "starts one worker a GPU (one, if there is none) on this node alone";
   if (here.allocated > 1) {
     why += fmt::format(" of a job that has {}", here.allocated);
-    would += fmt::format("; on all {}: in the batch script, or with srun -N {}", here.allocated, here.allocated);
+    would += fmt::format("; on all {}: in the batch script, or with {}", here.allocated, srun_on_all(here));
   }
   return {4, Mode::kLocal, why, would};
 }
@@ -68,6 +68,11 @@ ModeChoice with_preset(const Surroundings& here) {
 }
 
 }  // namespace
+
+std::string srun_on_all(const Surroundings& here) {
+  if (here.components > 1) return fmt::format("srun --het-group=0-{}", here.components - 1);
+  return fmt::format("srun -N {}", here.allocated);
+}
 
 std::string_view mode_name(Mode mode) {
   return mode == Mode::kFanOut ? "fanout" : mode == Mode::kSymmetric ? "symmetric" : "local";

@@ -33,6 +33,9 @@ ModeChoice choose_mode(const std::optional<cluster::Surroundings>& here, const s
 // torchrun's default is this node, whatever there is around it.
 bool surroundings_count(Verb verb, const Parsed& parsed);
 
+// How a step has all nodes of the allocation.
+std::string srun_on_all(const cluster::Surroundings& here);
+
 // "n1, n2, n3", cut where there are many.
 std::string node_list(const std::vector<cluster::Host>& nodes);
 

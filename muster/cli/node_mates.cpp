@@ -6,11 +6,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <thread>
+
+#include "muster/process/cpus.h"
 
 namespace muster::cli {
 namespace {
@@ -48,6 +52,24 @@ std::string mates_name(const cluster::Surroundings& here) {
   constexpr size_t kMost = 24;  // of each, for the whole to fit into an address
   return fmt::format("muster-task-{}-{}.{}-{}", ::getuid(), here.job_id.substr(0, kMost), here.step_id.substr(0, kMost),
                      here.node_name.substr(0, kMost));
+}
+
+std::optional<std::string> take_cores_of_mates(const cluster::Surroundings& here) {
+  const std::vector<int> own = process::affinity_cpus();
+  std::vector<int> wanted;
+  std::ranges::set_union(own, here.bound_cpus, std::back_inserter(wanted));
+  if (wanted == own) return std::nullopt;
+  (void)process::set_affinity(wanted);  // what came of it counts
+  return about_cores(wanted, process::affinity_cpus());
+}
+
+std::optional<std::string> about_cores(const std::vector<int>& wanted, const std::vector<int>& got) {
+  if (std::ranges::includes(got, wanted)) return std::nullopt;
+  return fmt::format(
+      "the workers of this node share {} of the {} CPUs that the step has here: Slurm has bound them to tasks, and "
+      "lets "
+      "none have those of the others; write srun --ntasks-per-node=1 --cpus-per-task={}",
+      got.size(), wanted.size(), wanted.size());
 }
 
 Result<NodeMates> NodeMates::open(const std::string& name, int others) {

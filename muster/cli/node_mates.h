@@ -1,6 +1,8 @@
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
@@ -13,6 +15,12 @@ namespace muster::cli {
 // it and end as it does, without a word. They meet at a socket of this machine that only this user's processes of this
 // step know; whoever else is there is not believed.
 std::string mates_name(const cluster::Surroundings& here);
+
+// Of the first task, which starts all workers of the node: where Slurm has bound CPUs to tasks it takes those of the
+// others too. Returns what to say where that is not allowed.
+std::optional<std::string> take_cores_of_mates(const cluster::Surroundings& here);
+// Its words. Both ascending. Pure.
+std::optional<std::string> about_cores(const std::vector<int>& wanted, const std::vector<int>& got);
 
 // Of the first task.
 class NodeMates {

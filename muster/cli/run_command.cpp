@@ -58,13 +58,15 @@ int planning_failure(Verb verb, const std::string& program, const Error& error) 
   return kTorchrunFailure;
 }
 
+void say_note(Verb verb, const Note& note) {
+  const bool ours = dialect_of(verb) == Dialect::kMuster;
+  const std::string prefix = ours ? std::string(log_prefix(note.level)) : agent::torchrun_prefix(note.level);
+  for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, line));
+}
+
 void say_notes(Verb verb, const JobPlan& plan) {
-  for (const Note& note : plan.notes) {
-    if (note.level < plan.job.log_threshold) continue;
-    const bool ours = dialect_of(verb) == Dialect::kMuster;
-    const std::string prefix = ours ? std::string(log_prefix(note.level)) : agent::torchrun_prefix(note.level);
-    for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, line));
-  }
+  for (const Note& note : plan.notes)
+    if (note.level >= plan.job.log_threshold) say_note(verb, note);
 }
 
 int print_torchrun_completion(const std::string& program, const std::string& shell) {
@@ -145,6 +147,7 @@ int run_with_mates(Verb verb, const std::string& typed, const Parsed& parsed, co
   }
   auto mates = NodeMates::open(name, (*here)->tasks_here - 1);
   if (!mates) return planning_failure(verb, program, mates.error());
+  if (auto problem = take_cores_of_mates(**here)) say_note(verb, {LogLevel::kWarning, *problem});
   const int code = run();
   mates->tell(code, Deadline::in(kTellTime));
   return code;

@@ -45,11 +45,13 @@ struct Surroundings {
   std::string step_id;      // of a kTask, kOneNode; several steps of one job do not collide
   std::vector<Host> nodes;  // of the allocation, or of the step where there is one; in the scheduler's order, each once
   int allocated = 0;        // how many nodes the whole allocation has
+  int components = 1;       // of a heterogeneous job of Slurm
   std::vector<Host> allocation;                 // those, where `nodes` are fewer
   std::optional<int> node_rank;                 // of this node among `nodes`
   std::string node_name;                        // what the scheduler calls this node
   int tasks_here = 1, local_task = 0;           // of the step on this node, and which of them this is
   bool gpus_bound_to_tasks = false;             // each task sees only its own
+  std::vector<int> bound_cpus;                  // where each task here has CPUs of its own: those of all of them
   bool terminal = false;                        // of a kTask: a shell (srun --pty) that runs on this node alone
   std::string master_addr;                      // kPreset
   std::optional<int> master_port, world_nodes;  // kPreset

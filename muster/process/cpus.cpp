@@ -46,6 +46,16 @@ std::vector<int> affinity_cpus() {
   return {0};
 }
 
+Result<void> set_affinity(const std::vector<int>& cpus) {
+  if (cpus.empty() || cpus.front() < 0) return Error{ErrorKind::kUsage, "no CPUs", {}};
+  constexpr size_t kBits = 8 * sizeof(unsigned long);
+  std::vector<unsigned long> mask(static_cast<size_t>(*std::ranges::max_element(cpus)) / kBits + 1);
+  for (int cpu : cpus) mask[static_cast<size_t>(cpu) / kBits] |= 1UL << (static_cast<size_t>(cpu) % kBits);
+  if (sched_setaffinity(0, mask.size() * sizeof(unsigned long), reinterpret_cast<const cpu_set_t*>(mask.data())) != 0)
+    return system_error(errno, "sched_setaffinity");
+  return {};
+}
+
 int usable_cores(const std::string& root) {
   auto cores = static_cast<double>(affinity_cpus().size());
   for (const CgroupPlace& place : read_cgroups("cpu", root)) {

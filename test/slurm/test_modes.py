@@ -129,6 +129,18 @@ def test_the_others_end_as_the_first_does(slurm):
     assert {"0 5", "1 5"} <= set(ended.lines), ended
 
 
+def test_the_first_takes_the_cores_of_the_others(slurm):
+    """Slurm binds each task to a CPU of its own."""
+    two = slurm(2, gpus=0, cpus=2, conf=["TaskPlugin=task/affinity"])
+    tasks = ["srun", "-N2", "--ntasks-per-node=2", "--cpus-per-task=1"]
+    show = ["sh", "-c", "grep Cpus_allowed_list: /proc/self/status"]
+    bound = two.run(*tasks, *show)
+    both = two.run("srun", "-N2", "--cpu-bind=none", "--ntasks-per-node=1", "--cpus-per-task=2", *show)
+    assert bound.lines != both.lines * 2, "nothing is bound here"
+    ended = two.run(*tasks, two.muster, "run", *QUIET, "--nproc-per-node=1", "--no-python", *show)
+    assert (ended.code, ended.lines, ended.err) == (0, both.lines, ""), (ended, both)
+
+
 def test_a_step_whose_tasks_have_gpus_of_their_own(slurm, show):
     two = slurm(2, gpus=4)
     script = f"srun --gpus-per-task=1 {two.muster} run {show}; echo $?"
@@ -140,6 +152,26 @@ def test_a_step_whose_tasks_have_gpus_of_their_own(slurm, show):
     ended = two.batch(f"{line} {two.muster} run --label none {show}", "-N2", "--ntasks-per-node=4", "--gres=gpu:4")
     assert ended.code == 0, ended
     assert len(ended.lines) == 8, ended
+
+
+# --- heterogeneous jobs ------------------------------------------------------------------------------------------------
+
+
+def test_all_components_of_a_heterogeneous_job(slurm, show):
+    """One node without GPUs, two with: one worker, and one a GPU."""
+    three = slurm(3)
+    components = ["-N1", ":", "-N2", "--gres=gpu:2"]
+    ended = three.batch(f"{three.muster} run --label none {show}", *components)
+    assert (ended.code, ended.err) == (0, ""), ended
+    places = [line.split()[:4] for line in ended.lines]
+    assert [p[0] for p in places] == [f"{rank}/5" for rank in range(5)], ended
+    assert [p[3] for p in places] == ["n1", "n2", "n2", "n3", "n3"], ended
+    ended = three.batch(f"srun --het-group=0,1 {three.muster} run --label none {show}", *components)
+    assert (ended.code, ended.err) == (0, ""), ended
+    assert [line.split()[3] for line in ended.lines] == ["n1", "n2", "n2", "n3", "n3"], ended
+    ended = three.batch(f"srun {three.muster} run --label none {show}", *components)
+    assert (ended.code, len(ended.lines)) == (0, 1), ended
+    assert "1 of the job's 3 nodes" in ended.err and "or with srun --het-group=0-1" in ended.err, ended
 
 
 # --- row 4: a step on one node -----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "muster/base/random.h"
+#include "muster/process/cpus.h"
 
 namespace muster::cli {
 namespace {
@@ -66,6 +67,26 @@ TEST(NodeMates, TwoFirstOnesCannotBe) {
   auto first = NodeMates::open(name, 1), second = NodeMates::open(name, 1);
   ASSERT_TRUE(first);
   EXPECT_FALSE(second);
+}
+
+TEST(NodeMates, CoresThatCannotBeHad) {
+  EXPECT_EQ(about_cores({0, 1, 4}, {0, 1, 4}), std::nullopt);
+  EXPECT_EQ(about_cores({0, 1}, {0, 1, 2}), std::nullopt);
+  EXPECT_EQ(about_cores({0, 1, 2, 3}, {0, 1}),
+            "the workers of this node share 2 of the 4 CPUs that the step has here: Slurm has bound them to tasks, and "
+            "lets none have those of the others; write srun --ntasks-per-node=1 --cpus-per-task=4");
+}
+
+TEST(NodeMates, TheFirstTakesTheCoresOfTheOthers) {
+  const std::vector<int> all = process::affinity_cpus();
+  ASSERT_TRUE(process::set_affinity({all[0]}));
+  EXPECT_EQ(process::affinity_cpus(), std::vector<int>{all[0]});
+  cluster::Surroundings here;
+  EXPECT_EQ(take_cores_of_mates(here), std::nullopt);
+  EXPECT_EQ(process::affinity_cpus(), std::vector<int>{all[0]}) << "nobody is bound";
+  here.bound_cpus = all;
+  EXPECT_EQ(take_cores_of_mates(here), std::nullopt);
+  EXPECT_EQ(process::affinity_cpus(), all);
 }
 
 TEST(NodeMates, StepsHaveNamesOfTheirOwn) {

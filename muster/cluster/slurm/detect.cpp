@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 #include <unordered_set>
 
 #include "muster/base/strings.h"
@@ -12,7 +14,8 @@ namespace {
 
 constexpr int64_t kFirstSpecialStep = 4294967290;  // this and above are no steps of srun
 constexpr int64_t kInteractiveStep = 4294967290;
-constexpr size_t kShown = 80;  // of a value that makes no sense
+constexpr int64_t kMostComponents = 128;  // Slurm's own limit
+constexpr size_t kShown = 80;             // of a value that makes no sense
 
 std::string count_of(size_t count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
@@ -33,8 +36,7 @@ class Detection {
     here_.job_id = take({"SLURM_JOB_ID", "SLURM_JOBID"}, "the job");
     if (here_.job_id.empty()) return std::optional<Surroundings>();
     here_.job_name = take({"SLURM_JOB_NAME"}, "its name");
-    MUSTER_TRY(std::vector<Host> allocation,
-               hosts({"SLURM_JOB_NODELIST", "SLURM_NODELIST"}, "of the whole allocation"));
+    MUSTER_TRY(std::vector<Host> allocation, find_allocation());
     MUSTER_TRY(const bool in_step, find_step());
     here_.node_name = take({"SLURMD_NODENAME"}, "what Slurm calls this node");
     MUSTER_TRY_VOID(in_step ? find_task(allocation) : find_head(allocation));
@@ -79,6 +81,25 @@ class Detection {
     for (std::string& name : *expanded)
       if (seen.insert(name).second) found.push_back({std::move(name), std::nullopt});
     return found;
+  }
+
+  // Of a heterogeneous job SLURM_JOB_NODELIST is what the first component has.
+  Result<std::vector<Host>> find_allocation() {
+    MUSTER_TRY(const int64_t components, number({"SLURM_HET_SIZE"}, 1, "components of a heterogeneous job"));
+    if (components < 2) return hosts({"SLURM_JOB_NODELIST", "SLURM_NODELIST"}, "of the whole allocation");
+    if (components > kMostComponents)
+      return senseless("SLURM_HET_SIZE", std::to_string(components), "number of components");
+    std::vector<Host> all;
+    std::unordered_set<std::string> seen;  // a node may be in several
+    for (int i = 0; i < components; ++i) {
+      const std::string name = component_nodelist(i);
+      MUSTER_TRY(std::vector<Host> more, hosts({name.c_str()}, fmt::format("of component {}", i)));
+      if (more.empty()) return senseless(name, "", "list of nodes");
+      for (Host& host : more)
+        if (seen.insert(host.name).second) all.push_back(std::move(host));
+    }
+    here_.components = static_cast<int>(components);
+    return all;
   }
 
   // Whether this is a step that srun has started.
@@ -131,7 +152,11 @@ class Detection {
     if (local >= here_.tasks_here)
       return senseless("SLURM_LOCALID", std::to_string(local), fmt::format("task of {}", here_.tasks_here));
     here_.local_task = static_cast<int>(local);
-    if (here_.tasks_here > 1) find_binding();
+    if (here_.tasks_here > 1) {
+      find_binding();
+      const std::string type = getenv_("SLURM_CPU_BIND_TYPE").value_or("");
+      here_.bound_cpus = bound_cpus(type, take({"SLURM_CPU_BIND_LIST"}, "CPUs of each task here"));
+    }
     return {};
   }
 
@@ -148,7 +173,8 @@ class Detection {
   std::string words() const {
     std::string job = fmt::format("Slurm job {}", here_.job_id);
     if (!here_.job_name.empty()) job += fmt::format(" ({})", here_.job_name);
-    const std::string nodes = count_of(here_.nodes.size(), "node");
+    std::string nodes = count_of(here_.nodes.size(), "node");
+    if (here_.components > 1 && here_.role == Role::kHead) nodes += fmt::format(" of {} components", here_.components);
     if (here_.role == Role::kHead) {
       const std::string_view place = interactive_              ? "interactive step"
                                      : here_.node_name.empty() ? "shell of salloc"
@@ -166,7 +192,41 @@ class Detection {
   bool interactive_ = false, special_ = false;
 };
 
+// The CPUs of "0x80000000000000F1": the last digit has CPUs 0 to 3. Nothing: it is no mask.
+std::optional<std::vector<int>> cpus_of_mask(std::string_view mask) {
+  constexpr size_t kMostDigits = 1 << 12;
+  if (mask.starts_with("0x")) mask.remove_prefix(2);
+  if (mask.empty() || mask.size() > kMostDigits) return std::nullopt;
+  std::vector<int> cpus;
+  for (size_t i = 0; i < mask.size(); ++i) {
+    const char digit = mask[mask.size() - 1 - i];
+    if (std::isxdigit(static_cast<unsigned char>(digit)) == 0) return std::nullopt;
+    const int bits = std::stoi(std::string(1, digit), nullptr, 16);
+    for (int bit = 0; bit < 4; ++bit)
+      if ((bits >> bit & 1) != 0) cpus.push_back(static_cast<int>(4 * i) + bit);
+  }
+  return cpus;
+}
+
 }  // namespace
+
+std::string component_nodelist(int component) { return fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", component); }
+
+std::vector<int> bound_cpus(std::string_view type, std::string_view list) {
+  constexpr int64_t kMostCpus = 1 << 14;
+  const bool masks = type.starts_with("mask_cpu");
+  if (list.empty() || !(masks || type.starts_with("map_cpu"))) return {};
+  std::set<int> all;
+  for (std::string_view each : split(list, ',')) {
+    const auto cpu = masks ? std::nullopt : parse_int(each);
+    auto cpus = masks                                  ? cpus_of_mask(each)
+                : cpu && *cpu >= 0 && *cpu < kMostCpus ? std::optional(std::vector{static_cast<int>(*cpu)})
+                                                       : std::nullopt;
+    if (!cpus) return {};
+    all.insert(cpus->begin(), cpus->end());
+  }
+  return {all.begin(), all.end()};
+}
 
 Result<int> tasks_of_node(std::string_view text, size_t index) {
   const Error bad{ErrorKind::kUsage, "list such as 2(x3),1", {}};

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "muster/cluster/adapter.h"
 
@@ -15,5 +17,12 @@ Result<std::optional<Surroundings>> detect(const GetEnv& getenv);
 
 // How many tasks node `index` has by "2(x2),1": SLURM_TASKS_PER_NODE and its like. Pure.
 Result<int> tasks_of_node(std::string_view text, size_t index);
+
+// The CPUs that the tasks of a node have together by SLURM_CPU_BIND_TYPE and SLURM_CPU_BIND_LIST: "mask_cpu:" and
+// "0x1,0x2". None: they are not bound, or nobody says to which. Pure.
+std::vector<int> bound_cpus(std::string_view type, std::string_view list);
+
+// The variable that has the nodes of a component of a heterogeneous job.
+std::string component_nodelist(int component);
 
 }  // namespace muster::cluster::slurm

@@ -51,6 +51,7 @@ class SlurmStarter final : public Starter {
       : loop_(loop),
         options_(std::move(options)),
         environment_(srun_environment(environment)),
+        components_(components_of(environment)),
         asks_for_devices_(may_have_devices(environment)),
         handlers_(std::move(handlers)) {}
   ~SlurmStarter() override;
@@ -69,7 +70,7 @@ class SlurmStarter final : public Starter {
   void ask_for_devices();
   std::vector<std::string> names_of(const std::vector<int>& positions);
   void launch(const std::vector<int>& positions, bool push);
-  Result<void> launch_step(const std::vector<int>& positions, const std::string& devices, bool push);
+  Result<void> launch_step(const std::vector<int>& positions, const std::vector<std::string>& options, bool push);
 
   StepOutput::Handlers listen();
   void greeted(int position, const Greeting& greeting);
@@ -90,6 +91,7 @@ class SlurmStarter final : public Starter {
   net::EventLoop& loop_;
   const Options options_;
   const process::Environment environment_;
+  const Components components_;
   bool asks_for_devices_;
   Handlers handlers_;
   std::map<int, Place> places_;
@@ -173,15 +175,16 @@ std::vector<std::string> SlurmStarter::names_of(const std::vector<int>& position
 
 void SlurmStarter::launch(const std::vector<int>& positions, bool push) {
   const std::vector<std::string> hosts = names_of(positions);
-  for (const Group& group : divide(hosts, devices_)) {
+  for (const Group& group : divide(hosts, devices_, components_)) {
     std::vector<int> members;
     for (size_t host : group.hosts) members.push_back(positions[host]);
-    if (auto launched = launch_step(members, group.devices, push); !launched)
+    if (auto launched = launch_step(members, group.options, push); !launched)
       for (int position : members) fail_later(position, launched.error());
   }
 }
 
-Result<void> SlurmStarter::launch_step(const std::vector<int>& positions, const std::string& devices, bool push) {
+Result<void> SlurmStarter::launch_step(const std::vector<int>& positions, const std::vector<std::string>& options,
+                                       bool push) {
   MUSTER_TRY(std::string srun, find(options_.srun));
   const std::vector<std::string> hosts = names_of(positions);
   const std::string bcast = push ? fmt::format("/tmp/muster-{}", random_uuid()) : "";
@@ -189,7 +192,7 @@ Result<void> SlurmStarter::launch_step(const std::vector<int>& positions, const 
   for (int position : positions) by_name[places_[position].host.name] = position;
   const StepId step = steps_.insert(steps_.end(), {.link = {}, .output = {std::move(by_name), listen()}});
   auto link = Link::open(
-      loop_, {.program = srun, .argv = srun_command(options_, hosts, devices, bcast), .environment = environment_},
+      loop_, {.program = srun, .argv = srun_command(options_, hosts, options, bcast), .environment = environment_},
       Link::Kill::kGroup,
       {.output = [step](std::string_view bytes) { step->output.add_output(bytes); },
        .said = [step](std::string_view line) { step->output.add_line(line); },

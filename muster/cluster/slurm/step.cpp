@@ -7,6 +7,7 @@
 #include <set>
 
 #include "muster/base/strings.h"
+#include "muster/cluster/slurm/detect.h"
 
 namespace muster::cluster::slurm {
 namespace {
@@ -71,6 +72,7 @@ bool is_one_gpu(const std::string& devices) {
 bool may_have_devices(const process::Environment& environment) {
   bool in_step = false, devices = false;
   for (const auto& [name, value] : environment) {
+    devices |= name == "SLURM_HET_SIZE";  // other components may have some
     in_step |= name == "SLURM_PROCID";
     devices |= name.starts_with("SLURM_GPUS") || name == "SLURM_JOB_GPUS" || name == "SLURM_STEP_GPUS" ||
                name == "CUDA_VISIBLE_DEVICES" || name == "ROCR_VISIBLE_DEVICES";
@@ -82,7 +84,7 @@ Devices parse_devices(std::string_view scontrol) {
   Devices found;
   for (std::string_view line : split(scontrol, '\n')) {
     line = trim(line);
-    if (line.starts_with("TresPerJob=")) found.counted_by_job = line.find("gpu") != std::string_view::npos;
+    if (line.starts_with("TresPerJob=")) found.counted_by_job |= line.find("gpu") != std::string_view::npos;
     if (!line.starts_with("Nodes=")) continue;
     auto hosts = expand_hostlist(value_of(line, "Nodes="));
     if (!hosts) continue;
@@ -92,22 +94,36 @@ Devices parse_devices(std::string_view scontrol) {
   return found;
 }
 
-std::vector<Group> divide(const std::vector<std::string>& hosts, const std::optional<Devices>& devices) {
+Components components_of(const process::Environment& environment) {
+  Components found;
+  for (int i = 0;; ++i) {
+    auto list = std::ranges::find(environment, component_nodelist(i), &std::pair<std::string, std::string>::first);
+    if (list == environment.end()) return found;
+    auto hosts = expand_hostlist(list->second);
+    if (!hosts) return {};
+    for (const std::string& host : *hosts) found.try_emplace(host, i);
+  }
+}
+
+std::vector<Group> divide(const std::vector<std::string>& hosts, const std::optional<Devices>& devices,
+                          const Components& components) {
   std::vector<Group> groups;
-  std::map<std::string, size_t> by_option;
+  std::map<std::vector<std::string>, size_t> by_options;
   const bool none = !devices || std::all_of(devices->node.begin(), devices->node.end(),
                                             [](const auto& node) { return node.second.empty(); });
   for (size_t i = 0; i < hosts.size(); ++i) {
-    std::string option;
+    std::vector<std::string> options;
     bool alone = false;
+    if (auto component = components.find(hosts[i]); component != components.end())
+      options.push_back(fmt::format("--het-group={}", component->second));
     if (auto text = none ? std::nullopt : of_node(*devices, hosts[i])) {
       alone = devices->counted_by_job && !text->empty() && !is_one_gpu(*text);
-      option = option_for(*text, alone);
+      options.push_back(option_for(*text, alone));
     }
-    auto [group, is_new] = by_option.try_emplace(option, groups.size());
+    auto [group, is_new] = by_options.try_emplace(options, groups.size());
     if (alone || is_new) {
       group->second = groups.size();
-      groups.push_back({{}, option});
+      groups.push_back({{}, options});
     }
     groups[group->second].hosts.push_back(i);
   }
@@ -115,7 +131,7 @@ std::vector<Group> divide(const std::vector<std::string>& hosts, const std::opti
 }
 
 std::vector<std::string> srun_command(const Options& options, const std::vector<std::string>& hosts,
-                                      const std::string& devices, const std::string& bcast) {
+                                      const std::vector<std::string>& more, const std::string& bcast) {
   const std::string count = std::to_string(hosts.size());
   std::vector<std::string> words = {"srun", "--job-name=muster", "--nodelist=" + join(hosts, ","), "--nodes=" + count,
                                     "--ntasks=" + count, "--ntasks-per-node=1",
@@ -124,7 +140,7 @@ std::vector<std::string> srun_command(const Options& options, const std::vector<
                                     // one that ends does not end the others
                                     "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--chdir=/",
                                     "--input=none", "--label"};
-  if (!devices.empty()) words.push_back(devices);
+  words.insert(words.end(), more.begin(), more.end());
   if (!bcast.empty()) words.insert(words.end(), {"--bcast=" + bcast, "--send-libs=no"});
   for (std::string& word : fetch_command(options.program, options.fetch)) words.push_back(std::move(word));
   if (!bcast.empty()) words.insert(words.end(), {"--program", "temporary"});

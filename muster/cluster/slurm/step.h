@@ -23,17 +23,22 @@ struct Devices {
 };
 Devices parse_devices(std::string_view scontrol);
 
+// Which component of a heterogeneous job each node is in; empty: the job is none. A step has one of them.
+using Components = std::map<std::string, int>;
+Components components_of(const process::Environment& environment);
+
 // Nodes that one srun can start.
 struct Group {
-  std::vector<size_t> hosts;  // indices into what was given
-  std::string devices;        // an option of srun; empty: none
+  std::vector<size_t> hosts;         // indices into what was given
+  std::vector<std::string> options;  // of srun
   bool operator==(const Group&) const = default;
 };
-std::vector<Group> divide(const std::vector<std::string>& hosts, const std::optional<Devices>& devices);
+std::vector<Group> divide(const std::vector<std::string>& hosts, const std::optional<Devices>& devices,
+                          const Components& components);
 
-// argv of srun. `bcast`: where the program is copied to on each node; empty: it is there.
+// argv of srun. `more`: of the group. `bcast`: where the program is copied to on each node; empty: it is there.
 std::vector<std::string> srun_command(const Options& options, const std::vector<std::string>& hosts,
-                                      const std::string& devices, const std::string& bcast);
+                                      const std::vector<std::string>& more, const std::string& bcast);
 
 // Without what would make the step another one than it says (SLURM_CPUS_PER_TASK, SLURM_NTASKS, SLURM_HINT …). Agents get
 // it all the same, with the rest of the launcher's environment.

@@ -180,6 +180,31 @@ TEST(SlurmDetect, GpusBoundToTasks) {
   EXPECT_FALSE(here(recorded("step-gpus-per-task-one")).gpus_bound_to_tasks);
 }
 
+TEST(SlurmDetect, CpusBoundToTasks) {
+  EXPECT_EQ(here(recorded("step-bound-cpus")).bound_cpus, (std::vector{0, 1}));
+  EXPECT_EQ(here(recorded("step-4-a-node")).bound_cpus, std::vector<int>());
+}
+
+TEST(SlurmDetect, HeterogeneousJobs) {
+  const Surroundings script = here(recorded("batch-het"));
+  EXPECT_EQ(script.what, "batch script of Slurm job 1 (wrap) on 3 nodes of 2 components");
+  EXPECT_EQ(names(script.nodes), "n1 n2 n3");
+  EXPECT_EQ(script.allocated, 3);
+  const Surroundings all = here(recorded("step-het"));
+  EXPECT_EQ(all.role, Role::kTask);
+  EXPECT_EQ(names(all.nodes), "n1 n2 n3");
+  EXPECT_EQ(all.node_rank, 2);
+  const Surroundings first = here(recorded("step-first-of-het"));
+  EXPECT_EQ(first.role, Role::kOneNode);
+  EXPECT_EQ(first.components, 2);
+  EXPECT_EQ(first.allocated, 3);
+  Variables variables = recorded("batch-het");
+  variables.erase("SLURM_JOB_NODELIST_HET_GROUP_1");
+  EXPECT_NE(error(variables).find("SLURM_JOB_NODELIST_HET_GROUP_1='' is no list of nodes"), std::string::npos);
+  variables["SLURM_HET_SIZE"] = "9999999";
+  EXPECT_NE(error(variables).find("SLURM_HET_SIZE='9999999'"), std::string::npos);
+}
+
 TEST(SlurmDetect, OldNamesOfVariables) {
   const Surroundings found = here({{"SLURM_JOBID", "5"}, {"SLURM_NODELIST", "a[1-2]"}, {"SLURM_STEPID", "1"}});
   EXPECT_EQ(found.role, Role::kTask);

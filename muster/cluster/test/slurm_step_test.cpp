@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 
 #include "muster/base/strings.h"
+#include "muster/cluster/slurm/detect.h"
 
 namespace muster::cluster::slurm {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 
@@ -46,37 +48,64 @@ TEST(Devices, AreAskedForWithoutTheirType) {
 
 TEST(Divide, OneSrunForAllWhoHaveTheSame) {
   const std::vector<std::string> hosts = {"n1", "n2", "n3"};
-  EXPECT_THAT(divide(hosts, std::nullopt), ElementsAre(Group{{0, 1, 2}, ""}));
+  EXPECT_THAT(divide(hosts, std::nullopt, {}), ElementsAre(Group{{0, 1, 2}, {}}));
   Devices none{.counted_by_job = false, .node = {{"n1", ""}, {"n2", ""}, {"n3", ""}}};
-  EXPECT_THAT(divide(hosts, none), ElementsAre(Group{{0, 1, 2}, ""}));
+  EXPECT_THAT(divide(hosts, none, {}), ElementsAre(Group{{0, 1, 2}, {}}));
   Devices same{.counted_by_job = false, .node = {{"n1", "gpu:4"}, {"n2", "gpu:4"}, {"n3", "gpu:4"}}};
-  EXPECT_THAT(divide(hosts, same), ElementsAre(Group{{0, 1, 2}, "--gres=gpu:4"}));
+  EXPECT_THAT(divide(hosts, same, {}), ElementsAre(Group{{0, 1, 2}, {"--gres=gpu:4"}}));
   Devices some{.counted_by_job = false, .node = {{"n1", "gpu:4"}, {"n2", ""}, {"n3", "gpu:4"}}};
-  EXPECT_THAT(divide(hosts, some), ElementsAre(Group{{0, 2}, "--gres=gpu:4"}, Group{{1}, "--gres=none"}));
+  EXPECT_THAT(divide(hosts, some, {}), ElementsAre(Group{{0, 2}, {"--gres=gpu:4"}}, Group{{1}, {"--gres=none"}}));
 }
 
 // --gpus=4 on three nodes: no step on several nodes would get the second one of n1.
 TEST(Divide, WhereTheJobHasATotalEachNodeOfSeveralIsAlone) {
-  EXPECT_THAT(divide({"n1", "n2", "n3"}, parse_devices(kUneven)),
-              ElementsAre(Group{{0}, "--gpus=2"}, Group{{1, 2}, "--gres=gpu:1"}));
+  EXPECT_THAT(divide({"n1", "n2", "n3"}, parse_devices(kUneven), {}),
+              ElementsAre(Group{{0}, {"--gpus=2"}}, Group{{1, 2}, {"--gres=gpu:1"}}));
   Devices even{.counted_by_job = true, .node = {{"n1", "gpu:a100:2"}, {"n2", "gpu:a100:2"}}};
-  EXPECT_THAT(divide({"n1", "n2"}, even), ElementsAre(Group{{0}, "--gpus=a100:2"}, Group{{1}, "--gpus=a100:2"}));
+  EXPECT_THAT(divide({"n1", "n2"}, even, {}),
+              ElementsAre(Group{{0}, {"--gpus=a100:2"}}, Group{{1}, {"--gpus=a100:2"}}));
 }
 
 TEST(Divide, OfANodeThatIsNotKnownSrunDecides) {
-  EXPECT_THAT(divide({"n1", "x"}, Devices{.counted_by_job = false, .node = {{"n1", "gpu:1"}}}),
-              ElementsAre(Group{{0}, "--gres=gpu:1"}, Group{{1}, ""}));
+  EXPECT_THAT(divide({"n1", "x"}, Devices{.counted_by_job = false, .node = {{"n1", "gpu:1"}}}, {}),
+              ElementsAre(Group{{0}, {"--gres=gpu:1"}}, Group{{1}, {}}));
+}
+
+// A step is of one component.
+TEST(Divide, ByTheComponentsOfAHeterogeneousJob) {
+  const Components components = components_of({{"SLURM_JOB_NODELIST", "n1"},
+                                               {"SLURM_JOB_NODELIST_HET_GROUP_1", "n[1-3]"},
+                                               {"SLURM_JOB_NODELIST_HET_GROUP_0", "n1"}});
+  EXPECT_THAT(components, ElementsAre(Pair("n1", 0), Pair("n2", 1), Pair("n3", 1)));
+  EXPECT_THAT(divide({"n1", "n2", "n3"}, std::nullopt, components),
+              ElementsAre(Group{{0}, {"--het-group=0"}}, Group{{1, 2}, {"--het-group=1"}}));
+  const Devices devices{.counted_by_job = false, .node = {{"n1", ""}, {"n2", "gpu:2"}, {"n3", "gpu:2"}}};
+  EXPECT_THAT(
+      divide({"n1", "n2", "n3"}, devices, components),
+      ElementsAre(Group{{0}, {"--het-group=0", "--gres=none"}}, Group{{1, 2}, {"--het-group=1", "--gres=gpu:2"}}));
+  EXPECT_THAT(components_of({{"SLURM_JOB_NODELIST", "n1"}}), IsEmpty());
+}
+
+TEST(BoundCpus, AreThoseOfAllTasks) {
+  EXPECT_THAT(bound_cpus("mask_cpu:", "0x1,0x2"), ElementsAre(0, 1));
+  EXPECT_THAT(bound_cpus("mask_cpu:", "0x80000000000000F0,0x30"), ElementsAre(4, 5, 6, 7, 63));
+  EXPECT_THAT(bound_cpus("map_cpu:", "3,1,3"), ElementsAre(1, 3));
+  for (const char* list : {"", "0x", "0x1,", "x", "0x1G"})
+    EXPECT_THAT(bound_cpus("mask_cpu:", list), IsEmpty()) << list;
+  for (const char* list : {"-1", "1,x", "99999999"}) EXPECT_THAT(bound_cpus("map_cpu:", list), IsEmpty()) << list;
+  EXPECT_THAT(bound_cpus("none", "0x1"), IsEmpty());
+  EXPECT_THAT(bound_cpus("rank", ""), IsEmpty());
 }
 
 TEST(SrunCommand, OneTaskANodeBesideEverythingElse) {
   Options options;
   options.program = "/opt/muster";
   options.fetch = {.endpoints = {"10.0.0.1:7"}, .nonce = "ab", .munge = true};
-  EXPECT_EQ(join(srun_command(options, {"n1", "n2"}, "--gres=gpu:4", ""), " "),
+  EXPECT_EQ(join(srun_command(options, {"n1", "n2"}, {"--gres=gpu:4"}, ""), " "),
             "srun --job-name=muster --nodelist=n1,n2 --nodes=2 --ntasks=2 --ntasks-per-node=1 --overlap --mem=0 "
             "--cpu-bind=none --mpi=none --no-kill --kill-on-bad-exit=0 --wait=0 --export=ALL --chdir=/ --input=none "
             "--label --gres=gpu:4 /opt/muster agent --fetch 10.0.0.1:7 --nonce ab --by munge");
-  const std::string sent = join(srun_command(options, {"n1"}, "", "/tmp/x"), " ");
+  const std::string sent = join(srun_command(options, {"n1"}, {}, "/tmp/x"), " ");
   EXPECT_THAT(sent, HasSubstr("--bcast=/tmp/x --send-libs=no /opt/muster agent"));
   EXPECT_TRUE(sent.ends_with("--program temporary"));
   EXPECT_THAT(sent, Not(HasSubstr("--gres")));
@@ -103,6 +132,7 @@ TEST(MayHaveDevices, ABatchScriptKnowsAShellOfSallocDoesNot) {
   EXPECT_TRUE(may_have_devices({{"SLURM_PROCID", "0"}, {"SLURM_GPUS_ON_NODE", "2"}}));
   EXPECT_TRUE(may_have_devices({{"SLURM_PROCID", "0"}, {"SLURM_GPUS", "4"}}));
   EXPECT_TRUE(may_have_devices({{"SLURM_JOB_ID", "7"}}));
+  EXPECT_TRUE(may_have_devices({{"SLURM_PROCID", "0"}, {"SLURM_HET_SIZE", "2"}}));
 }
 
 }  // namespace
