@@ -140,8 +140,13 @@ bool is_crash_loop(const State& state, const MembershipOptions& options) {
   return quick >= options.crash_loop;
 }
 
+// Whoever killed a worker (a scheduler, the kernel) may be about to kill all of its node, which would be a lost node.
+bool may_lose_its_node(TimePoint now, const State& state) {
+  return state.failure->exit_code == kKilled && now < state.stopped_at + kNodeFollowsWorker;
+}
+
 // Of a round that failed: how to go on, unless it is a restart.
-std::optional<Decision> judge(const State& state, const MembershipOptions& options) {
+std::optional<Decision> judge(TimePoint now, const State& state, const MembershipOptions& options) {
   if (!state.counts_as_restart) return std::nullopt;
   if (!state.failure) {
     Decision decision;
@@ -154,6 +159,8 @@ std::optional<Decision> judge(const State& state, const MembershipOptions& optio
     return end(std::move(ending), failure.exit_code, why.empty() ? failure.text : failure.text + "; " + why);
   };
   if (!failure.can_restart) return failed("worker-failed", "");
+  if (state.restarts >= options.max_restarts && may_lose_its_node(now, state))
+    return wait(failure.text, state.stopped_at + kNodeFollowsWorker);
   if (options.max_restarts == 0) return failed("worker-failed", "no restarts were asked for (--max-restarts)");
   if (state.restarts >= options.max_restarts)
     return failed("worker-failed", fmt::format("all {} restarts are used", options.max_restarts));
@@ -280,7 +287,7 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
   if (const Ghost* ghost = last_ghost(now, state))
     return wait(fmt::format("{}; its workers may run for {} more", ghost->why, seconds(ghost->safe_at - now)),
                 ghost->safe_at);
-  if (auto judgement = judge(state, options)) return *judgement;
+  if (auto judgement = judge(now, state, options)) return *judgement;
   if (state.stop_signal)
     return end("signalled", 128 + *state.stop_signal, fmt::format("stopped by {}", signal_text(*state.stop_signal)));
   return make_up_round(now, state, options);

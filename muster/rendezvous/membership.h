@@ -37,6 +37,10 @@ inline constexpr Duration kFenceMargin = std::chrono::milliseconds(500);
 // Late nodes that come shortly one after the other cost one round, not one each.
 inline constexpr Duration kGrowDelay = std::chrono::milliseconds(500);
 
+// A worker that was killed ends a job so much later, if it does: all of its node may be being killed.
+inline constexpr Duration kNodeFollowsWorker = std::chrono::milliseconds(500);
+inline constexpr int kKilled = 128 + 9;  // a worker's exit code after SIGKILL
+
 // What one node does in the current round.
 enum class Part {
   kIdle,    // has no worker: waits for a round, or is a spare
@@ -105,8 +109,10 @@ struct State {
   size_t started_with = 0;      // members of the first round
   std::set<NodeId> finished;    // members that had reported their end with 0 and are gone since
   std::string stop_reason;
-  bool counts_as_restart = false;        // the stop was caused by a worker's failure, and no node was lost
-  std::optional<std::string> failed_on;  // the host of the first worker that failed
+  TimePoint stopped_at;                         // when that was decided
+  bool counts_as_restart = false;               // the stop was caused by a worker's failure, and no node was lost
+  std::optional<std::string> failed_on;         // the host of the first worker that failed
+  std::optional<std::string> failed_node_gone;  // the sentence, once that node is gone too
   int restarts = 0;
   std::vector<Failure> failures;   // in a row: every round since the first of them failed, each the same way
   std::optional<Failure> failure;  // of the last round, once judged; cleared when the next one opens

@@ -51,6 +51,14 @@ std::optional<std::string> position_refusal(const State& state, const Membership
 
 std::string nnodes(int min, int max) { return min == max ? fmt::format("{}", max) : fmt::format("{}:{}", min, max); }
 
+// Where a whole node is killed, a worker may go before its agent: the node is lost, and no worker has failed.
+void excuse_who_went_first(State& state) {
+  if (!state.failed_node_gone || !state.failure || state.failure->exit_code != kKilled) return;
+  state.lost.push_back(*state.failed_node_gone);
+  state.stop_reason = *state.failed_node_gone;
+  state.counts_as_restart = false;
+}
+
 }  // namespace
 
 std::optional<std::string> refusal(TimePoint now, const State& state, const MembershipOptions& options,
@@ -112,6 +120,9 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   if (may_run(old) || opening) {
     state.lost.push_back(sentence);
     state.counts_as_restart = false;
+  } else if (state.round_state == RoundState::kStopping && state.failed_on == host) {
+    state.failed_node_gone = sentence;
+    excuse_who_went_first(state);
   }
   // Who leaves a running round that it has no part in disturbs nobody; while one is made up, everybody has a part.
   if (may_run(old) || opening || state.round_state == RoundState::kStopping) note_loss(now, state, options, host);
@@ -151,6 +162,7 @@ void round_opened(State& state, const std::vector<NodeId>& members) {
   state.stop_reason.clear();
   state.counts_as_restart = false;
   state.failed_on.reset();
+  state.failed_node_gone.reset();
   state.failure.reset();
   state.lost.clear();
   state.gone.clear();
@@ -167,6 +179,7 @@ void round_running(State& state) {
 void round_stopping(TimePoint now, State& state, const std::string& reason, bool counts_as_restart) {
   state.round_state = RoundState::kStopping;
   state.stop_reason = reason;
+  state.stopped_at = now;
   state.counts_as_restart = counts_as_restart;
   // The members that went while the round went on were not missed until now.
   if (state.gathering) state.began = now;
@@ -193,6 +206,7 @@ void judged(State& state, Failure failure) {
   if (!state.failures.empty() && state.failures.back().fingerprint != failure.fingerprint) state.failures.clear();
   state.failures.push_back(failure);
   state.failure = std::move(failure);
+  excuse_who_went_first(state);
 }
 
 void stop_requested(State& state, int signal) {

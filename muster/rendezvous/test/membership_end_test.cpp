@@ -45,6 +45,63 @@ TEST(Success, DoesNotNeedThoseThatWereDoneBeforeTheyWent) {
   }
 }
 
+// --- a node of which a worker goes first ----------------------------------------------------------------------------
+
+Job worker_killed(int max_restarts) {
+  Job job = started(1, 2, max_restarts);
+  job.failure.exit_code = 128 + SIGKILL;
+  job.failure.text = "rank 1 on n2: SIGKILL";
+  job.fails(2);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.all_end();
+  return job;
+}
+
+TEST(Killed, WaitsForTheRestOfItsNode) {
+  Job job = worker_killed(0);
+  EXPECT_EQ(job.settle(), "judge ");
+  EXPECT_EQ(job.last.reason, "rank 1 on n2: SIGKILL");
+  EXPECT_EQ(job.last.wake_at, job.now + kNodeFollowsWorker);
+  job.pass(0.1);
+  job.closes(2);
+  EXPECT_EQ(job.settle(), "open ");
+  EXPECT_EQ(job.reasons.back(), "round 1 with 1 node: n2 is lost: closed by 10.0.0.9:99");
+  EXPECT_EQ(job.state.restarts, 0);
+  EXPECT_EQ(job.state.losses.size(), 1U);
+}
+
+TEST(Killed, MayGoBeforeItIsJudged) {
+  Job job = worker_killed(0);
+  job.closes(2);
+  EXPECT_EQ(job.settle(), "judge open ");
+  EXPECT_EQ(job.state.restarts, 0);
+}
+
+TEST(Killed, IsNotExcusedWhenItFailedByItself) {
+  Job job = worker_killed(0);
+  job.failure.exit_code = 7;
+  job.closes(2);
+  EXPECT_EQ(job.settle(), "judge worker-failed");
+}
+
+TEST(Killed, EndsTheJobWhenItsNodeStays) {
+  Job job = worker_killed(0);
+  job.settle();
+  job.pass(0.5);
+  EXPECT_EQ(job.settle(), "worker-failed");
+  EXPECT_EQ(job.last.exit_code, 128 + SIGKILL);
+}
+
+TEST(Killed, RestartsAtOnceWhereThatIsAllowed) { EXPECT_EQ(worker_killed(1).settle(), "judge open "); }
+
+TEST(Killed, IsNotExcusedByTheLossOfAnother) {
+  Job job = worker_killed(0);
+  job.settle();
+  job.closes(1);
+  job.pass(0.5);
+  EXPECT_EQ(job.settle(), "worker-failed");
+}
+
 // --- failures -------------------------------------------------------------------------------------------------------
 
 TEST(Failure, StopsEverybodyThenIsJudgedThenRestarts) {
