@@ -7,7 +7,7 @@
 
 #include "muster/agent/worker_signals.h"
 #include "muster/container/commands.h"
-#include "muster/net/address.h"
+#include "muster/net/resolve.h"
 #include "muster/process/descendants.h"
 
 namespace muster::agent {
@@ -181,7 +181,8 @@ size_t Crew::end_all(Deadline deadline) { return process::kill_descendants(deadl
 
 std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
   // The resolver may take its time, and torchrun alone wants the full name.
-  std::string host = job_.flavor == Flavor::kMuster ? round_.host : net::fully_qualified_hostname();
+  std::string host =
+      job_.flavor == Flavor::kMuster ? round_.host : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
   std::vector<WorkerOutcome> outcomes;
   for (const Worker& worker : workers_) {
     int local_rank = worker.placement.local_rank;

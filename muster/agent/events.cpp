@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "muster/agent/python_json.h"
-#include "muster/net/address.h"
+#include "muster/net/resolve.h"
 
 namespace muster::agent {
 namespace {
@@ -61,7 +61,7 @@ Result<Events> Events::open(const JobSpec& job, Console& console, Send send) {
     MUSTER_TRY(events.file_, open_events_file(job.events_file));
   }
   // Asked only when somebody wants to know: the resolver may take its time.
-  if (events.enabled()) events.hostname_ = net::fully_qualified_hostname();
+  if (events.enabled()) events.hostname_ = net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
   return events;
 }
 

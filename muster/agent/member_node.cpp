@@ -93,17 +93,6 @@ Join MemberNode::join() const {
 }
 
 void MemberNode::begin() {
-  std::vector<net::Address> coordinators;
-  std::string failures;
-  for (const std::string& endpoint : membership_.coordinators) {
-    auto addresses = net::resolve_endpoint(endpoint);
-    if (addresses) {
-      coordinators.insert(coordinators.end(), addresses->begin(), addresses->end());
-    } else {
-      failures += fmt::format("{}{}", failures.empty() ? "" : "; ", addresses.error().message);
-    }
-  }
-  if (coordinators.empty()) return end_with({ErrorKind::kPeer, failures, "give an address that every node can reach"});
   Member::Handlers handlers;
   handlers.told = [this](const Message& message) { told(message); };
   handlers.refused = [this](const Error& why) { end_with(why); };
@@ -113,7 +102,7 @@ void MemberNode::begin() {
               {}});
   };
   handlers.waiting = [this](const std::string& what) { show_waiting(what); };
-  member_ = std::make_unique<Member>(node_.loop(), membership_.token, std::move(coordinators), join(),
+  member_ = std::make_unique<Member>(node_.loop(), membership_.token, membership_.coordinators, join(),
                                      Deadline::in(membership_.join_timeout), std::move(handlers));
 }
 

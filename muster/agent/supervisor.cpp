@@ -24,6 +24,7 @@
 #include "muster/agent/warden.h"
 #include "muster/agent/worker_cpus.h"
 #include "muster/net/address.h"
+#include "muster/net/resolve.h"
 #include "muster/net/socket.h"
 #include "muster/process/signals.h"
 #include "muster/process/urgency.h"
@@ -65,9 +66,9 @@ Console::Options console_options(const JobSpec& job, Uplink* uplink) {
   return options;
 }
 
-// Whether another machine could connect to what this one's name resolves to. May ask the resolver.
+// Whether another machine could connect to what this one's name resolves to. Asks the resolver, for seconds at most.
 bool name_is_reachable() {
-  auto addresses = net::resolve(net::hostname(), 0);
+  auto addresses = net::resolve(net::hostname(), 0, Deadline::in(net::kOwnNameTime));
   return addresses && std::any_of(addresses->begin(), addresses->end(), [](const net::Address& address) {
            return !address.is_loopback() && net::is_own_address(address);
          });
@@ -211,7 +212,7 @@ int Supervisor::run() {
     return code;
   }
   director_->begin();
-  loop_.run();
+  if (state_ != State::kDraining) loop_.run();  // it may have ended before it began
   const int code = conclude();
   remove_containers(job_);
   return code;

@@ -18,6 +18,7 @@
 #include "muster/cli/user_key.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
+#include "muster/net/resolve.h"
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
 #include "muster/process/own_environment.h"
@@ -25,6 +26,9 @@
 
 namespace muster::cli {
 namespace {
+
+// For a resolver whose first server is dead: it asks the next one after five seconds, and who hosts a job depends on it.
+constexpr auto kHostTime = std::chrono::seconds(15);
 
 bool has_zip_magic(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -54,8 +58,10 @@ bool can_create(const std::string& path) {
 Result<bool> is_this_machine(const std::string& host) {
   // Its own name, whatever a resolver makes of it.
   if (host == "localhost" || host == "127.0.0.1" || host == net::hostname()) return true;
-  MUSTER_TRY(std::vector<net::Address> addresses, net::resolve(host, 0));
-  return std::any_of(addresses.begin(), addresses.end(), net::is_own_address);
+  auto addresses = net::resolve(host, 0, Deadline::in(kHostTime));
+  if (!addresses && host == net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime))) return true;
+  if (!addresses) return std::move(addresses).error();
+  return std::any_of(addresses->begin(), addresses->end(), net::is_own_address);
 }
 
 Result<void> check_interface(const std::string& wanted) {
@@ -130,7 +136,7 @@ Facts real_facts(int launcher) {
   };
   facts.find_torch = [](const std::string& python) { return process::find_torch(python, environment_variable); };
   facts.path_kind = path_kind;
-  facts.fully_qualified_hostname = net::fully_qualified_hostname;
+  facts.fully_qualified_hostname = [] { return net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime)); };
   facts.uuid = random_uuid;
   facts.can_create = can_create;
   facts.is_this_machine = is_this_machine;

@@ -1,6 +1,7 @@
 #include "muster/launcher/symmetric.h"
 
 #include <optional>
+#include <thread>
 
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
@@ -9,6 +10,7 @@
 #include "muster/launcher/head.h"
 #include "muster/launcher/status_server.h"
 #include "muster/net/interfaces.h"
+#include "muster/net/resolve.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/fetch.h"
@@ -65,30 +67,44 @@ class HostedCoordinator final : public agent::Companion {
 
 // --- The token ------------------------------------------------------------------------------------------------------
 
-constexpr auto kQuietTime = std::chrono::seconds(5);
+// Until it is said whom we wait for, and between two look-ups of the host's name, which may change.
+constexpr auto kTurn = std::chrono::seconds(5);
+constexpr auto kLookUpPause = std::chrono::seconds(1);
 
-Result<rendezvous::Token> fetch_sealed(const std::vector<net::Address>& addresses, const std::string& sealed_as,
-                                       Deadline deadline) {
-  MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
+Result<rendezvous::Token> fetch_sealed(const rendezvous::Munge& munge, const std::vector<net::Address>& addresses,
+                                       const std::string& sealed_as, Deadline deadline, TimePoint began) {
   return rendezvous::fetch_token(
-      addresses, [&](const std::string& credential) { return munge.unseal(credential, sealed_as); }, deadline);
+      addresses, [&](const std::string& credential) { return munge.unseal(credential, sealed_as); }, deadline, began);
 }
 
-// From whoever hosts, who may not be there yet.
+Error nobody_to_ask(const Symmetric& spec, const Error& why, Duration waited) {
+  return {ErrorKind::kTimeout,
+          fmt::format("{} has not given us the job's token in {:.3g} s: {}", spec.job.membership->coordinators.front(),
+                      std::chrono::duration<double>(waited).count(), why.message),
+          "see to it that this node can look that name up, or give --master-addr ADDRESS"};
+}
+
+// From whoever hosts, who may not be there yet, nor have a name that is known here. A signal ends the process, which has
+// nothing to clean up yet.
 Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
   const agent::Membership& membership = *spec.job.membership;
-  const Deadline deadline = Deadline::in(membership.join_timeout);
-  std::vector<net::Address> addresses;
-  for (const std::string& endpoint : membership.coordinators) {
-    MUSTER_TRY(std::vector<net::Address> found, net::resolve_endpoint(endpoint));
-    addresses.insert(addresses.end(), found.begin(), found.end());
+  const TimePoint began = Clock::now(), end = began + membership.join_timeout;
+  MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
+  Log log = Log::to_stderr(spec.job.log_threshold);
+  for (std::string said;;) {
+    const Deadline turn = Deadline::at(std::min(end, Clock::now() + kTurn));
+    auto addresses = net::resolve_endpoints(membership.coordinators, turn);
+    if (addresses) {
+      auto token = fetch_sealed(munge, *addresses, spec.sealed_as, turn, began);
+      if (token || turn.time() == end) return token;
+    } else if (Clock::now() + kLookUpPause >= end) {
+      return nobody_to_ask(spec, addresses.error(), Clock::now() - began);
+    }
+    std::string what = addresses ? spec.host : fmt::format("{} ({})", spec.host, addresses.error().message);
+    if (what != said) log.info("waiting for {}, which has the job's token", what);
+    said = std::move(what);
+    if (!addresses) std::this_thread::sleep_for(kLookUpPause);
   }
-  auto token =
-      fetch_sealed(addresses, spec.sealed_as, Deadline::at(std::min(deadline.time(), Clock::now() + kQuietTime)));
-  if (token || deadline.passed()) return token;
-  Log log = Log::to_stderr();
-  log.info("waiting for {}, which has the job's token", spec.host);
-  return fetch_sealed(addresses, spec.sealed_as, deadline);
 }
 
 // The token of a job that hands it out by munge, on either side.
@@ -110,7 +126,10 @@ Result<void> agree_on_token(Symmetric& spec, bool hosts) {
 // Whether the coordinator of this very job listens on a port of this machine.
 bool is_our_job(uint16_t port, const Symmetric& spec) {
   const net::Address address = *net::parse_address("127.0.0.1", port);
-  if (!spec.sealed_as.empty()) return fetch_sealed({address}, spec.sealed_as, Deadline::in(kProbeTime)).ok();
+  if (!spec.sealed_as.empty()) {
+    auto munge = rendezvous::Munge::open();
+    return munge && fetch_sealed(*munge, {address}, spec.sealed_as, Deadline::in(kProbeTime), Clock::now()).ok();
+  }
   net::EventLoop loop;
   rendezvous::Channel::Options options;
   options.token = spec.job.membership->token;

@@ -1,14 +1,8 @@
 #include "muster/net/address.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <unistd.h>
-
-#include <charconv>
-#include <cstring>
-
-#include "muster/base/strings.h"
 
 namespace muster::net {
 
@@ -32,6 +26,13 @@ uint16_t Address::port() const {
   return 0;
 }
 
+Address Address::with_port(uint16_t port) const {
+  Address address = *this;
+  if (storage.ss_family == AF_INET) reinterpret_cast<sockaddr_in&>(address.storage).sin_port = htons(port);
+  if (storage.ss_family == AF_INET6) reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = htons(port);
+  return address;
+}
+
 bool Address::is_loopback() const {
   if (storage.ss_family == AF_INET)
     return (ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr) >> 24) == 127;
@@ -47,64 +48,10 @@ std::string Address::text() const {
   return fmt::format("{}:{}", numeric, port());
 }
 
-Result<std::vector<Address>> resolve(const std::string& host, uint16_t port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  int error = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) return Error{ErrorKind::kPeer, fmt::format("cannot resolve '{}': {}", host, gai_strerror(error)), {}};
-  std::vector<Address> addresses;
-  for (addrinfo* info = found; info != nullptr; info = info->ai_next) {
-    Address address;
-    std::memcpy(&address.storage, info->ai_addr, info->ai_addrlen);
-    address.length = info->ai_addrlen;
-    addresses.push_back(address);
-  }
-  ::freeaddrinfo(found);
-  return addresses;
-}
-
-Result<std::vector<Address>> resolve_endpoint(const std::string& endpoint) {
-  const size_t colon = endpoint.rfind(':');
-  uint16_t port = 0;
-  if (colon != std::string::npos) std::from_chars(endpoint.data() + colon + 1, endpoint.data() + endpoint.size(), port);
-  if (port == 0) return usage_error("'{}' has no port", endpoint);
-  std::string host = endpoint.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
-  return resolve(host, port);
-}
-
 std::string hostname() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
   return name;
-}
-
-std::string fully_qualified_hostname() {
-  std::string name = hostname();
-  // Python: name -> first IPv4 address -> its canonical name and aliases; the first of them with a dot, else the
-  // canonical name, else the host name itself.
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return name;
-  const in_addr address = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr;
-  ::freeaddrinfo(found);
-  hostent entry{};
-  hostent* result = nullptr;
-  std::vector<char> buffer(8192);
-  int error = 0;
-  if (::gethostbyaddr_r(&address, sizeof address, AF_INET, &entry, buffer.data(), buffer.size(), &result, &error) !=
-          0 ||
-      result == nullptr)
-    return name;
-  std::string canonical = result->h_name;
-  if (canonical.find('.') != std::string::npos) return canonical;
-  for (char** alias = result->h_aliases; *alias != nullptr; ++alias)
-    if (std::strchr(*alias, '.') != nullptr) return *alias;
-  return canonical;
 }
 
 }  // namespace muster::net

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "muster/base/strings.h"
+#include "muster/net/resolve.h"
 
 namespace muster::net {
 namespace {
@@ -128,7 +129,7 @@ Result<Fd> accept_tcp(int listener, Address* peer) {
 }
 
 Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline) {
-  MUSTER_TRY(std::vector<Address> addresses, resolve(host, port));
+  MUSTER_TRY(std::vector<Address> addresses, resolve(host, port, deadline));
   int error = 0;
   while (true) {
     for (const Address& address : addresses) {

@@ -30,7 +30,7 @@ Result<Listener> listen_tcp(const ListenOptions& options);
 Result<Fd> accept_tcp(int listener, Address* peer);
 
 // Resolves and tries every address in turn, again after a refusal (the server may not be up yet), until the deadline.
-// Only a name that needs the resolver may take longer (see resolve()). Errors: kTimeout, kPeer.
+// Errors: kTimeout, kPeer.
 Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline);
 
 Result<Address> local_address(int socket);

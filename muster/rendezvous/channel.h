@@ -97,7 +97,7 @@ class Channel {
 };
 
 // Connects without blocking, then Channel::client(). Tries the addresses in turn, each for `each` at most, and again
-// from the first, until the deadline. Resolves nothing.
+// from the first, until the deadline. Resolves nothing: Finder does.
 class Connector {
  public:
   // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the
@@ -108,6 +108,15 @@ class Connector {
                                           std::function<void(Result<std::unique_ptr<Channel>>)> done);
   virtual ~Connector() = default;                // gives up
   virtual std::string last_failure() const = 0;  // "10.0.0.1:29400: connection refused"; empty: none so far
+
+  // Why an endpoint has no address that could be tried.
+  struct Hindrance {
+    std::string endpoint;  // "n1:29400"
+    std::string why;       // "cannot resolve 'n1': Name or service not known"
+  };
+  // Other addresses from now on, from the first; where they are the same ones nothing is disturbed. With none it waits for
+  // some until the deadline.
+  virtual void aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) = 0;
 };
 
 }  // namespace muster::rendezvous

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "muster/base/strings.h"
 #include "muster/net/socket.h"
@@ -36,6 +37,16 @@ bool met_itself(int socket, const net::Address& peer) {
   return local && local->port() == peer.port() && local->host() == peer.host();
 }
 
+// In any order: a resolver deals them anew each time.
+bool same_addresses(const std::vector<net::Address>& one, const std::vector<net::Address>& other) {
+  auto texts = [](const std::vector<net::Address>& addresses) {
+    std::set<std::string> found;
+    for (const net::Address& address : addresses) found.insert(address.text());
+    return found;
+  };
+  return texts(one) == texts(other);
+}
+
 void set_option(int socket, int level, int name) {
   int on = 1;
   ::setsockopt(socket, level, name, &on, sizeof on);
@@ -61,7 +72,10 @@ class ConnectorImpl final : public Connector {
   ConnectorImpl(const ConnectorImpl&) = delete;
   ConnectorImpl& operator=(const ConnectorImpl&) = delete;
 
-  std::string last_failure() const override { return last_failure_; }
+  std::string last_failure() const override {
+    return addresses_.empty() && !hindrances_.empty() ? hindrances_.back().why : last_failure_;
+  }
+  void aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) override;
 
  private:
   struct Failure {
@@ -85,6 +99,7 @@ class ConnectorImpl final : public Connector {
   Deadline deadline_;
   Done done_;
   std::vector<Failure> failures_;  // the last of each address
+  std::vector<Hindrance> hindrances_;
   std::string last_failure_;
   TimePoint started_ = Clock::now();
   TimePoint attempted_;
@@ -96,7 +111,11 @@ class ConnectorImpl final : public Connector {
 };
 
 void ConnectorImpl::attempt() {
-  if (addresses_.empty() || Clock::now() >= deadline_.time()) return give_up();
+  if (Clock::now() >= deadline_.time()) return give_up();
+  if (addresses_.empty()) {
+    step_ = loop_.call_at(deadline_.time(), [this] { give_up(); });
+    return;
+  }
   const net::Address& address = addresses_[index_];
   attempted_ = Clock::now();
   step_ = loop_.call_at(std::min(attempted_ + each_, deadline_.time()), [this] { timed_out(); });
@@ -152,12 +171,26 @@ void ConnectorImpl::failed(std::string text, std::optional<Error> refusal) {
 
 void ConnectorImpl::give_up() {
   std::vector<std::string> tried;
+  for (const Hindrance& each : hindrances_) tried.push_back(each.endpoint + ": " + each.why);
   for (size_t i = 0; i < addresses_.size(); ++i)
     tried.push_back(addresses_[i].text() + ": " + (failures_[i].text.empty() ? "not tried" : failures_[i].text));
   if (tried.empty()) tried.emplace_back("no address to try");
   finish(Error{ErrorKind::kTimeout,
                fmt::format("no connection in {}: {}", seconds_text(Clock::now() - started_), join(tried, "; ")),
-               "is the coordinator running, and may this node reach its port?"});
+               addresses_.empty() ? "give a name that this node can look up, or an address"
+                                  : "is the coordinator running, and may this node reach its port?"});
+}
+
+void ConnectorImpl::aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) {
+  hindrances_ = std::move(hindrances);
+  if (same_addresses(addresses, addresses_)) return;
+  abandon();
+  addresses_ = std::move(addresses);
+  failures_.assign(addresses_.size(), {});
+  last_failure_.clear();
+  index_ = 0;
+  pause_ = kFirstPause;
+  step_ = loop_.call_at(TimePoint::min(), [this] { attempt(); });
 }
 
 void ConnectorImpl::abandon() {

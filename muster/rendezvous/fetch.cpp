@@ -96,8 +96,8 @@ std::string seconds_text(Duration duration) {
 
 }  // namespace
 
-Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline) {
-  const TimePoint began = Clock::now();
+Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline,
+                          TimePoint began) {
   std::vector<std::string> failures(addresses.size(), "not tried");
   Duration pause = kFirstPause;
   while (!addresses.empty()) {

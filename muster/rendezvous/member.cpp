@@ -1,5 +1,7 @@
 #include "muster/rendezvous/member.h"
 
+#include "muster/rendezvous/finder.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -11,14 +13,15 @@ constexpr auto kWaitingPeriod = std::chrono::seconds(1);
 
 class Member::Impl {
  public:
-  Impl(net::EventLoop& loop, const Token& token, std::vector<net::Address> coordinators, Join join, Deadline join_by,
-       Handlers handlers)
+  Impl(net::EventLoop& loop, const Token& token, const std::vector<std::string>& coordinators, Join join,
+       Deadline join_by, Handlers handlers)
       : loop_(loop), join_(std::move(join)), handlers_(std::move(handlers)) {
     Channel::Options options;
     options.token = token;
     options.max_message = 16 << 20;
-    connector_ = Connector::start(loop, std::move(coordinators), options, kEachAddress, join_by,
-                                  [this](Result<std::unique_ptr<Channel>> channel) { connected(std::move(channel)); });
+    finder_ = std::make_unique<Finder>(
+        loop, coordinators, options, kEachAddress, join_by,
+        [this](Result<std::unique_ptr<Channel>> channel) { connected(std::move(channel)); }, Finder::Questions());
     say_waiting();
   }
   ~Impl() { loop_.cancel(waiting_); }
@@ -62,7 +65,7 @@ class Member::Impl {
 
   void say_waiting() {
     waiting_ = loop_.call_after(kWaitingPeriod, [this] {
-      if (std::string failure = connector_->last_failure(); !failure.empty() && handlers_.waiting)
+      if (std::string failure = finder_->last_failure(); !failure.empty() && handlers_.waiting)
         handlers_.waiting(failure);
       say_waiting();
     });
@@ -71,7 +74,7 @@ class Member::Impl {
   net::EventLoop& loop_;
   Join join_;
   Handlers handlers_;
-  std::unique_ptr<Connector> connector_;
+  std::unique_ptr<Finder> finder_;
   std::unique_ptr<Channel> channel_;
   net::EventLoop::TimerId waiting_ = 0;
   TimePoint join_sent_;
@@ -79,10 +82,9 @@ class Member::Impl {
   bool ended_ = false;  // whatever comes now is no news
 };
 
-Member::Member(net::EventLoop& loop, const Token& token, std::vector<net::Address> coordinators, Join join,
+Member::Member(net::EventLoop& loop, const Token& token, const std::vector<std::string>& coordinators, Join join,
                Deadline join_by, Handlers handlers)
-    : impl_(std::make_unique<Impl>(loop, token, std::move(coordinators), std::move(join), join_by,
-                                   std::move(handlers))) {}
+    : impl_(std::make_unique<Impl>(loop, token, coordinators, std::move(join), join_by, std::move(handlers))) {}
 Member::~Member() = default;
 
 void Member::tell(const Message& message) { impl_->tell(message); }

@@ -22,8 +22,9 @@ class Member {
     std::function<void(const Error& why)> lost;            // the connection, after Welcome. The end.
     std::function<void(const std::string& what)> waiting;  // still not there: "10.0.0.1:29400: connection refused"
   };
-  Member(net::EventLoop& loop, const Token& token, std::vector<net::Address> coordinators, Join join, Deadline join_by,
-         Handlers handlers);
+  // `coordinators`: endpoints, see Finder.
+  Member(net::EventLoop& loop, const Token& token, const std::vector<std::string>& coordinators, Join join,
+         Deadline join_by, Handlers handlers);
   ~Member();
 
   void tell(const Message& message);

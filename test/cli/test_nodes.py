@@ -65,6 +65,15 @@ def test_what_is_wrong_is_said_and_nothing_started(call, args, sentence):
     assert sentence in error(call(["run", *args, "true"], code=2))
 
 
+def test_a_coordinator_whose_name_nobody_knows(call):
+    """Waited for until --join-timeout, since it may appear; whether a resolver says no here or nothing at all."""
+    env = {"MASTER_ADDR": "nohost.invalid", "MASTER_PORT": "29511", "NNODES": "2", "NODE_RANK": "1"}
+    done = call(["run", "--join-timeout", "2", "true"], code=125, env=env)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("muster: error: ") and "nohost.invalid:29511: " in last, done.stderr
+    assert last.endswith("; give a name that this node can look up, or an address"), done.stderr
+
+
 def test_torchrun_keeps_its_words_and_has_ours(call):
     """--hosts is known, its prefixes are not: whatever torchrun refuses stays refused."""
     done = call(["torchrun", "--hos", "n1", "x.py"], code=2)

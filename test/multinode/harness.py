@@ -252,6 +252,18 @@ class Cluster:
         """New TCP connections from outside reach these ports only ("22, 30000-30100")."""
         network.firewall(self.lab.node(name), ports)
 
+    # --- names --------------------------------------------------------------------------------------------------------
+
+    def add_name(self, name, host, address):
+        """To the node's /etc/hosts."""
+        with open(self.lab.path("nodes", name, "hosts"), "a") as hosts:
+            hosts.write(f"{address} {host}\n")
+
+    def set_resolver(self, name, address=None):
+        """The node's one name server from now on; None: there is none."""
+        with open(self.lab.path("nodes", name, "resolv.conf"), "w") as conf:
+            conf.write(f"nameserver {address}\n" if address else "# nobody to ask\n")
+
     # --- the wire ---------------------------------------------------------------------------------------------------
 
     def capture(self, path):

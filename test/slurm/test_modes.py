@@ -68,6 +68,25 @@ def test_the_exit_code_of_a_step(slurm):
     assert re.search(r"rank 1 .*exit code 7|rank 1.*7", ended.err), ended
 
 
+def test_a_step_that_meets_at_a_name_that_appears_later(slurm, show):
+    """The other node has its token from there, by munge."""
+    two = slurm(2)
+    job = two.start("srun", "-N2", two.muster, "run", *QUIET, "--master-addr=master", "--master-port=12234", show)
+    job.expect(r"waiting for master \(cannot resolve 'master': .*\), which has the job's token")
+    two.cluster.add_name("n2", "master", two.cluster.address("n1"))
+    assert job.end() == 0, job.said()
+    assert [line.split()[0] for line in sorted(job.out.splitlines())] == ["0/2", "1/2"]
+
+
+def test_a_step_that_meets_at_a_name_that_never_appears(slurm, show):
+    two = slurm(2)
+    meet = ["--master-addr=master", "--master-port=12234", "--join-timeout=3"]
+    ended = two.run("srun", "-N2", two.muster, "run", *meet, show)
+    assert ended.code == 125, ended
+    assert "master:12234 has not given us the job's token in" in ended.err, ended
+    assert "cannot resolve 'master'" in ended.err, ended
+
+
 # --- old scripts in a step ---------------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <algorithm>
 
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 
 namespace muster::agent {
@@ -103,7 +104,7 @@ TEST(PortsToTry, AreAllOfTheRangeOnce) {
 
 TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
   auto may_come = only_members({"192.0.2.7"});
-  auto address = [](const char* host) { return net::resolve(host, 1)->front(); };
+  auto address = [](const char* host) { return *net::parse_address(host, 1); };
   EXPECT_TRUE(may_come(address("192.0.2.7"), address("192.0.2.1")));
   EXPECT_TRUE(may_come(address("::ffff:192.0.2.7"), address("::ffff:192.0.2.1")));
   EXPECT_FALSE(may_come(address("192.0.2.8"), address("192.0.2.1")));
@@ -111,11 +112,11 @@ TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
 }
 
 TEST(IsThisMachine, KnowsItsOwnAddresses) {
-  EXPECT_TRUE(is_this_machine(net::resolve("127.0.0.1", 1)->front()));
-  EXPECT_TRUE(is_this_machine(net::resolve("127.3.2.1", 1)->front()));
-  EXPECT_TRUE(is_this_machine(net::resolve("::ffff:127.0.0.1", 1)->front()));
-  EXPECT_FALSE(is_this_machine(net::resolve("192.0.2.1", 1)->front()));  // of documentation, nobody's
-  EXPECT_FALSE(is_this_machine(net::resolve("::ffff:192.0.2.1", 1)->front()));
+  EXPECT_TRUE(is_this_machine(*net::parse_address("127.0.0.1", 1)));
+  EXPECT_TRUE(is_this_machine(*net::parse_address("127.3.2.1", 1)));
+  EXPECT_TRUE(is_this_machine(*net::parse_address("::ffff:127.0.0.1", 1)));
+  EXPECT_FALSE(is_this_machine(*net::parse_address("192.0.2.1", 1)));  // of documentation, nobody's
+  EXPECT_FALSE(is_this_machine(*net::parse_address("::ffff:192.0.2.1", 1)));
 }
 
 }  // namespace

@@ -66,7 +66,8 @@ TEST_F(StatusServerTest, AnAnswerLargerThanAnySocketArrivesWhole) {
     loop.stop();
   };
   handlers.refused = handlers.lost = [](const Error& why) { ADD_FAILURE() << why.message; };
-  rendezvous::Member member(loop, options.token, {address}, join, Deadline::in(std::chrono::seconds(10)), handlers);
+  rendezvous::Member member(loop, options.token, {address.text()}, join, Deadline::in(std::chrono::seconds(10)),
+                            handlers);
   loop.run_until(Deadline::in(std::chrono::seconds(10)));
   ASSERT_TRUE(welcome);
 

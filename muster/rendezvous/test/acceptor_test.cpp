@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/handshake.h"
 #include "muster/rendezvous/test/channel_pair.h"
@@ -191,8 +192,8 @@ TEST(Acceptor, WhenThereAreTooManyTheOldestGoes) {
 }
 
 Fd connect_from(const char* host, uint16_t port) {
-  net::Address from = net::resolve(host, 0)->front();
-  net::Address to = net::resolve("127.0.0.1", port)->front();
+  net::Address from = *net::parse_address(host, 0);
+  net::Address to = *net::parse_address("127.0.0.1", port);
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&from.storage), from.length), 0);
   EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&to.storage), to.length), 0);
@@ -207,7 +208,7 @@ TEST(Acceptor, PlacesAreKeptForTheExpected) {
   options.stranger_time = seconds(600);
   options.silent_time = milliseconds(1);
   Door door(options);
-  door.acceptor->expect(net::resolve("127.0.0.2", 1)->front());
+  door.acceptor->expect(*net::parse_address("127.0.0.2", 1));
   std::vector<Fd> strangers, expected;
   for (int i = 0; i < 3; ++i) strangers.push_back(door.connect(kFirst));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 1; }));

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/channel.h"
 #include "muster/rendezvous/handshake.h"
@@ -19,7 +20,7 @@ using test::End;
 using test::run_until;
 using testing::HasSubstr;
 
-net::Address loopback(uint16_t port) { return net::resolve("127.0.0.1", port)->front(); }
+net::Address loopback(uint16_t port) { return *net::parse_address("127.0.0.1", port); }
 
 // A port on which nobody listens (any more).
 uint16_t free_port() { return net::listen_tcp({.port = 0, .loopback_only = true})->port; }
@@ -166,13 +167,42 @@ TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
   EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake within", silent->port)));
 }
 
-TEST(Connector, WithoutAddressesItFails) {
+TEST(Connector, WithoutAddressesItFailsAtTheDeadline) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  connecting.start({});
+  connecting.start({}, seconds(5), milliseconds(1));
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
   EXPECT_THAT(connecting.result->error().message, HasSubstr("no address to try"));
+}
+
+TEST(Connector, MayBeToldOtherAddresses) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server server(loop, connecting.token);
+  connecting.start({});
+  connecting.connector->aim_at({}, {{"n1:1", "cannot resolve 'n1'"}});
+  EXPECT_EQ(connecting.connector->last_failure(), "cannot resolve 'n1'");
+  const uint16_t closed = free_port();
+  connecting.connector->aim_at({loopback(closed)}, {});
+  ASSERT_TRUE(run_until(loop, [&] { return !connecting.connector->last_failure().empty(); }));
+  EXPECT_EQ(connecting.connector->last_failure(), fmt::format("127.0.0.1:{}: connection refused", closed));
+  connecting.connector->aim_at({loopback(server.port)}, {});
+  ASSERT_TRUE(connecting.finish());
+  EXPECT_TRUE(*connecting.result);
+}
+
+TEST(Connector, GivingUpItNamesWhatCouldNotBeTried) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  connecting.start({}, seconds(5), milliseconds(1));
+  connecting.connector->aim_at({}, {{"n1:29400", "cannot resolve 'n1'"}});
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_FALSE(*connecting.result);
+  const Error& error = connecting.result->error();
+  EXPECT_EQ(error.kind, ErrorKind::kTimeout);
+  EXPECT_THAT(error.message, HasSubstr(": n1:29400: cannot resolve 'n1'"));
+  EXPECT_EQ(error.hint, "give a name that this node can look up, or an address");
 }
 
 // Destroyed at any point it tells nothing more; the sanitizers see to the rest.

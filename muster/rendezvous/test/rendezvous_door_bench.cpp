@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/acceptor.h"
 
@@ -31,7 +32,7 @@ class Agents {
  public:
   Agents(int count, int at_once, uint16_t port, const Token& token)
       : agents_(static_cast<size_t>(count)), at_once_(at_once), left_(count) {
-    address_ = net::resolve("127.0.0.1", port)->front();
+    address_ = *net::parse_address("127.0.0.1", port);
     options_.token = token;
   }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/heartbeat.h"
@@ -147,7 +148,7 @@ class Agents {
 
 // Each at an address of its own: one address has not ports enough.
 net::Address Agent::coordinator() const {
-  return net::resolve(fmt::format("127.0.{}.{}", 1 + number_ / 200, 1 + number_ % 200), all_.load_.port)->front();
+  return *net::parse_address(fmt::format("127.0.{}.{}", 1 + number_ / 200, 1 + number_ % 200), all_.load_.port);
 }
 
 void Agent::join() {
@@ -162,7 +163,7 @@ void Agent::join() {
   handlers.told = [this](const Message& message) { told(message); };
   handlers.refused = [](const Error& why) { Agents::fail(why.text()); };
   handlers.lost = [](const Error& why) { Agents::fail(why.text()); };
-  member_ = std::make_unique<Member>(all_.loop_, all_.load_.token, std::vector{coordinator()}, std::move(join),
+  member_ = std::make_unique<Member>(all_.loop_, all_.load_.token, std::vector{coordinator().text()}, std::move(join),
                                      Deadline::in(kPatience), std::move(handlers));
 }
 

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/base/clock.h"
+#include "muster/base/result.h"
+#include "muster/net/address.h"
+
+namespace muster::net {
+
+// The addresses of a name, with port 0. Blocks as long as it likes, in any thread. Tests supply their own.
+using Resolver = std::function<Result<std::vector<Address>>(const std::string& name)>;
+
+// getaddrinfo(): the hosts file, DNS, whatever nsswitch.conf says. Without an answer it gives up after seconds, or minutes.
+Result<std::vector<Address>> ask_system(const std::string& name);
+
+// One question to a resolver, in a thread of its own, since no resolver knows a deadline. Whoever has waited long enough
+// destroys the Lookup: the thread ends when the resolver does, and touches nothing but what it shares with nobody then.
+class Lookup {
+ public:
+  explicit Lookup(std::string name, Resolver resolver = ask_system);
+  ~Lookup();
+  Lookup(const Lookup&) = delete;
+  Lookup& operator=(const Lookup&) = delete;
+
+  int fd() const;  // readable once there is an answer
+  // The answer; waits for it. kTimeout: none until the deadline. kPeer: nobody knows the name.
+  Result<std::vector<Address>> take(Deadline deadline);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A numeric address is answered at once; for a name see Lookup.
+Result<std::vector<Address>> resolve(const std::string& host, uint16_t port, Deadline deadline,
+                                     const Resolver& resolver = ask_system);
+
+// "10.0.0.1:4711", "[fd00::1]:4711" or "n1:29400". kUsage: no port.
+struct HostPort {
+  std::string host;  // without brackets
+  uint16_t port = 0;
+};
+Result<HostPort> split_endpoint(const std::string& endpoint);
+
+// The addresses of all of them in their order, where each host is looked up once. An error: of the first, when none has any.
+Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& endpoints, Deadline deadline,
+                                               const Resolver& resolver = ask_system);
+
+// For questions about this machine's own name: what is not known by then we do without.
+inline constexpr auto kOwnNameTime = std::chrono::seconds(3);
+
+// What Python's socket.getfqdn() returns here; asks the resolver when the hosts file has no answer. hostname() when
+// nobody knows until the deadline.
+std::string fully_qualified_hostname(Deadline deadline);
+
+}  // namespace muster::net
