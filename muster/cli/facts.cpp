@@ -16,6 +16,7 @@
 #include "muster/base/random.h"
 #include "muster/cli/set_up.h"
 #include "muster/cli/user_key.h"
+#include "muster/cluster/slurm/node_address.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
@@ -62,6 +63,12 @@ Result<bool> is_this_machine(const std::string& host) {
   if (!addresses && host == net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime))) return true;
   if (!addresses) return std::move(addresses).error();
   return std::any_of(addresses->begin(), addresses->end(), net::is_own_address);
+}
+
+std::optional<std::string> slurm_address(const std::string& node) {
+  if (net::resolve(node, 0, Deadline::in(kHostTime))) return std::nullopt;
+  auto address = cluster::slurm::node_address(node, Deadline::in(kHostTime));
+  return address && *address != node ? std::optional(*std::move(address)) : std::nullopt;
 }
 
 Result<void> check_interface(const std::string& wanted) {
@@ -140,6 +147,7 @@ Facts real_facts(int launcher) {
   facts.uuid = random_uuid;
   facts.can_create = can_create;
   facts.is_this_machine = is_this_machine;
+  facts.slurm_address = slurm_address;
   facts.check_port = check_port;
   facts.check_interface = check_interface;
   facts.read_file = read_text;

@@ -56,6 +56,8 @@ struct Facts {
   std::function<bool(const std::string&)> can_create;
   // Whether a name or address is this machine's; an error when nobody knows the name. May ask the resolver.
   std::function<Result<bool>(const std::string&)> is_this_machine;
+  // Of a node of Slurm whose name nobody here can look up: where Slurm reaches it. Nothing: the name will do, or must.
+  std::function<std::optional<std::string>(const std::string&)> slurm_address;
   // Fails when a TCP port of this machine is taken.
   std::function<Result<void>(uint16_t)> check_port;
   // Fails when this machine has no such interface or network.

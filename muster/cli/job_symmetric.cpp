@@ -74,8 +74,9 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   } else if (ours_ && !endpoint.chosen) {
     spec.candidates = launcher::derived_ports(spec.port, text(Opt::kRdzvId));
   }
-  for (uint16_t port : spec.candidates)
-    membership.coordinators.push_back(endpoint_text({endpoint.host, port, endpoint.chosen}));
+  std::string where = endpoint.host;
+  if (derived_ && here_->node_rank != 0) where = facts_.slurm_address(where).value_or(where);
+  for (uint16_t port : spec.candidates) membership.coordinators.push_back(endpoint_text({where, port, false}));
   membership.ports = ports_;
   membership.interface = text(Opt::kInterface);
   if (is_static) {

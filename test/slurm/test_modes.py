@@ -68,6 +68,15 @@ def test_the_exit_code_of_a_step(slurm):
     assert re.search(r"rank 1 .*exit code 7|rank 1.*7", ended.err), ended
 
 
+def test_a_step_whose_nodes_only_slurm_can_find(slurm, show):
+    two = slurm(2, no_dns=True)
+    for name in two.cluster.names:
+        two.cluster.set_resolver(name, None)
+    ended = two.run("srun", "-N2", two.muster, "run", *QUIET, show)
+    assert ended.code == 0, ended
+    assert ended.lines == ["0/2 0 0 n1 1.0", "1/2 0 1 n2 1.0"]
+
+
 def test_a_step_that_meets_at_a_name_that_appears_later(slurm, show):
     """The other node has its token from there, by munge."""
     two = slurm(2)

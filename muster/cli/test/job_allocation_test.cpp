@@ -183,6 +183,13 @@ TEST(Step, NodesFindEachOther) {
   EXPECT_EQ(notes(inside("step-2-nodes-task-1"), {"train.py"}), "");
 }
 
+TEST(Step, SlurmMayKnowWhatNoResolverDoes) {
+  Machine second = inside("step-2-nodes-task-1");
+  second.slurm_address = "10.88.0.11";
+  EXPECT_EQ(symmetric(second, {"train.py"}).job.membership->coordinators[0],
+            fmt::format("10.88.0.11:{}", launcher::derived_ports("9.0")[0]));
+}
+
 TEST(Step, EveryNodeDerivesTheSame) {
   Machine one = inside("step-2-nodes-task-0"), other = inside("step-2-nodes-task-1");
   one.key = other.key = "key";

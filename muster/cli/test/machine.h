@@ -30,7 +30,8 @@ struct Machine {
   std::optional<std::string> key;            // ~/.config/muster/key
   mutable bool key_made = false;
   bool has_munge = false;
-  process::Environment left_by_set_up;  // what prologues and the like leave
+  std::optional<std::string> slurm_address;  // of any node
+  process::Environment left_by_set_up;       // what prologues and the like leave
   std::optional<Error> broken_set_up;
   mutable std::vector<environment::Setup> set_ups;              // those that were done
   std::string image_python = "/opt/bin/python";                 // of every image
@@ -69,6 +70,7 @@ struct Machine {
       if (host.ends_with(".invalid")) return Error{ErrorKind::kPeer, "cannot resolve '" + host + "'", {}};
       return host != "10.9.9.9";
     };
+    facts.slurm_address = [this](const std::string&) { return slurm_address; };
     facts.check_port = [this](uint16_t port) -> Result<void> {
       if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
       return {};

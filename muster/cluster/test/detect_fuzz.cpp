@@ -6,6 +6,7 @@
 #include "muster/base/error.h"
 #include "muster/base/strings.h"
 #include "muster/cluster/adapter.h"
+#include "muster/cluster/slurm/node_address.h"
 #include "muster/cluster/slurm/time_left.h"
 
 // An arbitrary environment, one variable a line; the line "<" begins the nodefile.
@@ -19,6 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t equals = line.find('=');
     if (equals != std::string_view::npos) variables[std::string(line.substr(0, equals))] = line.substr(equals + 1);
     (void)cluster::slurm::parse_time_left(line);
+    (void)cluster::slurm::parse_node_address(line);
   }
   auto getenv = [&](const std::string& name) {
     auto found = variables.find(name);

@@ -4,6 +4,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/cluster/slurm/detect.h"
+#include "muster/cluster/slurm/node_address.h"
 
 namespace muster::cluster::slurm {
 namespace {
@@ -55,6 +56,14 @@ TEST(Divide, OneSrunForAllWhoHaveTheSame) {
   EXPECT_THAT(divide(hosts, same, {}), ElementsAre(Group{{0, 1, 2}, {"--gres=gpu:4"}}));
   Devices some{.counted_by_job = false, .node = {{"n1", "gpu:4"}, {"n2", ""}, {"n3", "gpu:4"}}};
   EXPECT_THAT(divide(hosts, some, {}), ElementsAre(Group{{0, 2}, {"--gres=gpu:4"}}, Group{{1}, {"--gres=none"}}));
+}
+
+// As `scontrol show node` of Slurm 22.05 has it.
+TEST(NodeAddress, IsReadOfScontrol) {
+  EXPECT_EQ(parse_node_address("NodeName=n1 Arch=x86_64 CoresPerSocket=8 \n   CPUAlloc=0 CPUTot=8 CPULoad=1.02\n"
+                               "   NodeAddr=10.88.0.11 NodeHostName=n1 Version=22.05.8\n"),
+            "10.88.0.11");
+  EXPECT_EQ(parse_node_address("Node n7 not found"), "");
 }
 
 // --gpus=4 on three nodes: no step on several nodes would get the second one of n1.
