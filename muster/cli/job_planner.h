@@ -110,6 +110,7 @@ class Planner {
   // job_rendezvous.cpp: where the workers meet.
   Result<void> plan_rendezvous();
   Result<void> plan_static(bool has_endpoint, const Endpoint& endpoint);
+  Result<std::string> own_address(Opt id) const;
   Result<void> check_own(Opt id, const std::string& host) const;
   Result<void> fix_port(int port);
   std::string decimal_id() const;

@@ -29,9 +29,11 @@ Result<void> Planner::plan_rendezvous() {
     MUSTER_TRY_VOID(check_own(Opt::kRdzvEndpoint, endpoint.host));
   }
   if (is_static) return plan_static(has_endpoint, endpoint);
-  job_.master_addr = parsed_.has(Opt::kLocalAddr) ? text(Opt::kLocalAddr)
-                     : ours_                      ? text(Opt::kMasterAddr)
-                                                  : facts_.fully_qualified_hostname();
+  if (ours_) {
+    MUSTER_TRY(job_.master_addr, own_address(parsed_.has(Opt::kLocalAddr) ? Opt::kLocalAddr : Opt::kMasterAddr));
+  } else {
+    job_.master_addr = parsed_.has(Opt::kLocalAddr) ? text(Opt::kLocalAddr) : facts_.fully_qualified_hostname();
+  }
   // c10d's endpoint is where agents meet; with one node there is nobody to meet, and the store takes its port.
   if (ours_ && endpoint.port > 0) return fix_port(endpoint.port);
   return {};
@@ -40,10 +42,7 @@ Result<void> Planner::plan_rendezvous() {
 Result<void> Planner::plan_static(bool has_endpoint, const Endpoint& endpoint) {
   if (!has_endpoint) {
     MUSTER_TRY(int64_t port, integer(Opt::kMasterPort, 0, 65535));
-    auto address = parse_endpoint(text(Opt::kMasterAddr) + ":0", 0);
-    if (!address) return about(Opt::kMasterAddr, address.error());
-    job_.master_addr = address->host;
-    MUSTER_TRY_VOID(check_own(Opt::kMasterAddr, job_.master_addr));
+    MUSTER_TRY(job_.master_addr, own_address(Opt::kMasterAddr));
     return fix_port(static_cast<int>(port));
   }
   if (endpoint.port < 0)
@@ -52,6 +51,13 @@ Result<void> Planner::plan_static(bool has_endpoint, const Endpoint& endpoint) {
                                                   kDefaultStaticPort)});
   job_.master_addr = endpoint.host;
   return fix_port(endpoint.port);
+}
+
+Result<std::string> Planner::own_address(Opt id) const {
+  auto address = parse_endpoint(text(id) + ":0", 0);
+  if (!address) return about(id, address.error());
+  MUSTER_TRY_VOID(check_own(id, address->host));
+  return address->host;
 }
 
 // The store of a job of one node is on that node: workers that were sent elsewhere would wait for nothing. torchrun

@@ -187,6 +187,19 @@ TEST(JobOptions, BadRendezvous) {
   EXPECT_EQ(machine.error({"--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid:1", "train.py"}),
             "--rdzv-endpoint: cannot resolve 'h.invalid'; leave it out: the job has one node");
   EXPECT_EQ(machine.torchrun({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}).master_addr, "10.9.9.9");
+  // Whether or not a port, and so a static rendezvous, comes with it.
+  EXPECT_EQ(machine.error({"--master-addr=10.9.9.9", "train.py"}),
+            "--master-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
+  EXPECT_EQ(machine.error({"--standalone", "--master-addr=h.invalid", "train.py"}),
+            "--master-addr: cannot resolve 'h.invalid'; leave it out: the job has one node");
+  EXPECT_EQ(machine.error({"--local-addr=10.9.9.9", "train.py"}),
+            "--local-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
+  EXPECT_EQ(machine.run({"--master-addr=[::1]", "train.py"}).master_addr, "::1");
+  EXPECT_EQ(machine.torchrun({"--master-addr=10.9.9.9", "train.py"}).master_addr, "node7.example.org")
+      << "torchrun does not look at it";
+  machine.variables["PET_MASTER_ADDR"] = "10.9.9.9";
+  EXPECT_THAT(machine.error({"train.py"}), HasSubstr("PET_MASTER_ADDR: '10.9.9.9' is not this machine"));
+  machine.variables.clear();
   machine.taken_port = 4242;
   EXPECT_EQ(machine.error({"--master-port=4242", "train.py"}), "port 4242 is taken by pid 1 (init)");
 }
