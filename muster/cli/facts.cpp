@@ -50,7 +50,8 @@ PathKind path_kind(const std::string& path) {
 }
 
 bool can_create(const std::string& path) {
-  if (::access(path.c_str(), F_OK) == 0) return ::access(path.c_str(), W_OK) == 0;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) return !S_ISDIR(status.st_mode) && ::access(path.c_str(), W_OK) == 0;
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
   return ::access(folder.c_str(), W_OK | X_OK) == 0;

@@ -102,7 +102,9 @@ def test_log_directory(refused, tmp_path):
     assert "cannot be created" in refused(["run", "--log-dir", "/proc/muster", "SCRIPT"])
 
 
-def test_files_that_cannot_be_written(refused):
+def test_files_that_cannot_be_written(refused, tmp_path):
+    assert "cannot be written" in refused(["run", "--report", tmp_path, "SCRIPT"])
+    assert "cannot be written" in refused(["run", "--events", tmp_path, "SCRIPT"])
     assert "cannot be written" in refused(["run", "--report", "/proc/muster/r", "SCRIPT"])
     assert "cannot be written" in refused(["run", "--events", "/proc/muster/e", "SCRIPT"])
 
@@ -119,6 +121,8 @@ def test_rendezvous(refused):
     assert "use c10d" in refused(["run", "--rdzv-backend", "etcd-v2", "SCRIPT"])
     assert "has no port" in refused(["run", "--rdzv-endpoint", "localhost", "SCRIPT"])
     assert "is not this machine" in refused(["run", "--master-addr", "192.0.2.1", "--master-port", "1", "SCRIPT"])
+    assert "is not this machine" in refused(["run", "--master-addr", "192.0.2.1", "SCRIPT"])
+    assert "is not this machine" in refused(["run", "SCRIPT"], env={"PET_MASTER_ADDR": "192.0.2.1"})
     assert "join_timeout" in refused(["run", "--rdzv-conf", "join_timeout=soon", "SCRIPT"])
 
 
