@@ -40,7 +40,8 @@ Result<void> make_base(const std::string& directory) {
   std::filesystem::create_directories(directory, error);
   struct stat status {};
   if (::stat(directory.c_str(), &status) == 0 && !S_ISDIR(status.st_mode)) {
-    return usage_error("--log-dir {}: it is a file, not a directory", directory);
+    return Error{ErrorKind::kUsage, fmt::format("--log-dir {}: it is a file, not a directory", directory),
+                 "name a directory, which need not exist"};
   }
   if (error) {
     return as_usage(system_error(error.value(), fmt::format("--log-dir {}: cannot be created", directory)),

@@ -71,6 +71,17 @@ Error in_its_words(Error error) {
   return error;
 }
 
+// A complaint about --hostfile names the flag that was translated to it.
+Error about_its_hostfile(Error error, const std::vector<std::string>& arguments) {
+  constexpr std::string_view kOurs = "--hostfile:";
+  if (!error.message.starts_with(kOurs)) return error;
+  for (std::string_view flag : {"--deepspeed_hostfile", "--mpirun_hostfile"}) {
+    auto is_flag = [flag](const std::string& word) { return word.starts_with(fmt::format("{}=", flag)); };
+    if (std::any_of(arguments.begin(), arguments.end(), is_flag)) error.message.replace(0, kOurs.size() - 1, flag);
+  }
+  return error;
+}
+
 }  // namespace
 
 accelerate::OwnOption own_option(std::string_view name) {
@@ -93,7 +104,7 @@ Result<CommandLine> read_accelerate(const std::vector<std::string>& arguments, c
   auto text = facts.read_file(*file);
   if (!text)
     return Error{ErrorKind::kUsage, fmt::format("--config_file: {}", text.error().message),
-                 "give a file that exists, or leave it out"};
+                 "give a file you may read, or leave it out"};
   MUSTER_TRY(accelerate::Value config, accelerate::parse_config(*text, *file));
   MUSTER_TRY_VOID(accelerate::apply_config(config, *file, line.settings, notes));
   return line;
@@ -112,7 +123,7 @@ Result<AccelerateJob> translate_accelerate(const CommandLine& line, const Facts&
 Result<JobPlan> plan_accelerate(const AccelerateJob& job, const Facts& facts) {
   const Launch& launch = job.launch;
   auto planned = plan_job(Verb::kRun, job.parsed, facts, wishes_of(launch));
-  if (!planned) return in_its_words(planned.error());
+  if (!planned) return in_its_words(about_its_hostfile(planned.error(), job.arguments));
   JobPlan plan = *std::move(planned);
   if (launch.uneven && std::holds_alternative<launcher::Symmetric>(plan.nodes))
     return Error{ErrorKind::kUsage,

@@ -62,6 +62,16 @@ const Option* nearest_by_words(Verb verb, std::string_view name) {
   return best;
 }
 
+// Short names that srun and mpirun have for it: "-n 2", "-n2", "-np 2", "-N 2".
+std::optional<Opt> known_elsewhere(std::string_view typed) {
+  if (typed.starts_with('-') && !typed.starts_with("--"))
+    typed = typed.substr(0, typed.find_last_not_of("0123456789") + 1);
+  for (std::string_view workers : {"-n", "-np", "--ntasks", "--ntasks-per-node"})
+    if (typed == workers) return Opt::kNprocPerNode;
+  if (typed == "-N") return Opt::kNnodes;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Error Complaints::ambiguous(std::string_view word, const std::vector<std::string>& could_be) const {
@@ -117,6 +127,10 @@ Error Complaints::unknown_option(const std::string& word) const {
   Error error = usage_error("unknown option '{}'", typed);
   std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
   std::replace(name.begin(), name.end(), '_', '-');
+  if (auto meant = known_elsewhere(typed); meant && option(*meant).in(verb_)) {
+    error.hint = fmt::format("write {} {}", dashed(option(*meant)), option(*meant).metavar);
+    return error;
+  }
   const Option* best = nearest_by_letters(verb_, name);
   if (best == nullptr) best = nearest_by_words(verb_, name);
   error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))

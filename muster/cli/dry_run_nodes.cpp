@@ -78,14 +78,16 @@ std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
   const rendezvous::MembershipOptions& options = membership_of(plan.nodes);
   std::string text;
   if (const auto* fan_out = std::get_if<FanOut>(&plan.nodes)) {
-    text = fmt::format("fan-out to {} of {} {} ({})\n", nodes_wanted(options), fan_out->hosts.size(),
-                       fan_out->way == launcher::Way::kLocal ? "simulated nodes" : "hosts", plan.mode_why);
+    text = fmt::format("fan-out to {} of {} {}{} ({})\n", nodes_wanted(options), fan_out->hosts.size(),
+                       fan_out->way == launcher::Way::kLocal ? "simulated node" : "host",
+                       fan_out->hosts.size() == 1 ? "" : "s", plan.mode_why);
     for (size_t i = 0; i < fan_out->hosts.size(); ++i)
       text += fmt::format("  {}  ranks {}\n", fan_out->hosts[i].name, ranks_of(*fan_out, plan, count_known, i));
   } else {
     const auto& spec = std::get<Symmetric>(plan.nodes);
-    text = fmt::format("symmetric, {} nodes ({})\n  {} workers on this node\n  meet at {}: {}\n", nodes_wanted(options),
-                       plan.mode_why, plan.job.workers, plan.job.membership->coordinators[0], hosting(spec));
+    text = fmt::format("symmetric, {} nodes ({})\n  {} worker{} on this node\n  meet at {}: {}\n",
+                       nodes_wanted(options), plan.mode_why, plan.job.workers, plan.job.workers == 1 ? "" : "s",
+                       plan.job.membership->coordinators[0], hosting(spec));
     text += plan.job.membership->rank ? fmt::format("  this is node {}\n", *plan.job.membership->rank)
                                       : "  ranks are known when all have joined\n";
     text += plan.job.membership->open_to_all ? "  no secret: whoever reaches the port can join\n" : "";

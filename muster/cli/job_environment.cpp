@@ -45,7 +45,7 @@ Result<process::Environment> Planner::given_variables() {
   environment::Assignments all;
   for (const std::string& file : assignment_ ? std::vector<std::string>() : parsed_.list(Opt::kEnvFile)) {
     auto content = facts_.read_file(file);
-    if (!content) return about(Opt::kEnvFile, {ErrorKind::kUsage, content.error().message, "give a file that exists"});
+    if (!content) return about(Opt::kEnvFile, {ErrorKind::kUsage, content.error().message, "give a file you may read"});
     auto assignments = environment::parse_env_file(*content);
     if (!assignments) {
       Error error = assignments.error();

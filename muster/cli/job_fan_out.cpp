@@ -20,7 +20,8 @@ Result<std::vector<cluster::Host>> Planner::named_hosts() {
   if (parsed_.given(Opt::kHostfile)) {
     const std::string& file = text(Opt::kHostfile);
     auto content = facts_.read_file(file);
-    if (!content) return about(Opt::kHostfile, {ErrorKind::kUsage, content.error().message, "give a file that exists"});
+    if (!content)
+      return about(Opt::kHostfile, {ErrorKind::kUsage, content.error().message, "give a file you may read"});
     auto hosts = cluster::parse_hostfile(*content);
     if (!hosts) return about(Opt::kHostfile, hosts.error());
     if (hosts->empty())
@@ -78,6 +79,10 @@ Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeR
   for (const cluster::Host& host : spec.hosts) spec.membership.expected_hosts.push_back(host.name);
   MUSTER_TRY_VOID(plan_membership(spec.membership, false));
   spec.ssh.ssh = text(Opt::kSsh);
+  if (way == launcher::Way::kSsh && (parsed_.given(Opt::kSsh) || !parsed_.flag(Opt::kDryRun))) {
+    if (auto ssh = facts_.find_program(spec.ssh.ssh); !ssh)
+      return about(Opt::kSsh, {ErrorKind::kUsage, ssh.error().message, "name the ssh to use, or install one"});
+  }
   spec.ssh.options = parsed_.list(Opt::kSshOption);
   const std::string& push = text(Opt::kPushBinary);
   using cluster::Push;

@@ -114,7 +114,9 @@ Result<Endpoint> Planner::meeting_point(bool is_static) {
   Endpoint endpoint;
   if (id == Opt::kMasterAddr) {
     auto address = parse_endpoint(text(Opt::kMasterAddr) + ":0", 0);
-    if (!address) return about(Opt::kMasterAddr, address.error());
+    if (!address)
+      return about(Opt::kMasterAddr, {ErrorKind::kUsage, fmt::format("'{}' names no host", text(Opt::kMasterAddr)),
+                                      "write the name or the address of the first node"});
     endpoint = {address->host, kStaticPort, false};
     if (parsed_.has(Opt::kMasterPort)) {
       MUSTER_TRY(int64_t port, integer(Opt::kMasterPort, 1, UINT16_MAX));

@@ -1,5 +1,7 @@
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
@@ -115,7 +117,11 @@ int fail(const Error& error) {
   return exit_code(error);
 }
 
-int print(const std::string& text) { return write_all(STDOUT_FILENO, text.data(), text.size()) ? 0 : 1; }
+int print(const std::string& text) {
+  if (write_all(STDOUT_FILENO, text.data(), text.size())) return 0;
+  fail(system_error(errno, "cannot write to stdout"));
+  return 1;
+}
 
 }  // namespace muster::cli
 

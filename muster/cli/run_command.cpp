@@ -29,7 +29,7 @@ constexpr int kTorchrunFailure = 1;
 
 void say(const std::string& text) { (void)write_all(STDERR_FILENO, text.data(), text.size()); }
 
-// torch.distributed.launch says so before it looks at its arguments.
+// As torch.distributed.launch says it, in front of everything but its help.
 void warn_of_deprecation(const GetEnv& getenv) {
   if (getenv("PYTHONWARNINGS").value_or("").starts_with("ignore")) return;
   say("muster launch: FutureWarning: The module torch.distributed.launch is deprecated\n"
@@ -118,13 +118,14 @@ std::string program_name(Verb verb, const std::string& typed) {
 int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments) {
   const std::string program = program_name(verb, typed);
   Facts facts = real_facts();
-  if (verb == Verb::kLaunch) warn_of_deprecation(facts.getenv);
+  auto parsed = parse_arguments(verb, arguments, facts.getenv);
+  const bool help = parsed && parsed->immediate == Opt::kHelp;
+  if (verb == Verb::kLaunch && !help) warn_of_deprecation(facts.getenv);
   if (dialect_of(verb) == Dialect::kArgparse) {
     if (auto error = malformed_flag_variable(verb, facts.getenv)) return planning_failure(verb, program, *error);
   }
-  auto parsed = parse_arguments(verb, arguments, facts.getenv);
   if (!parsed) return usage_failure(verb, program, parsed.error());
-  if (parsed->immediate == Opt::kHelp) return print(verb_help(verb, typed, style_of(STDOUT_FILENO)));
+  if (help) return print(verb_help(verb, typed, style_of(STDOUT_FILENO)));
   if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
   return run_with_mates(verb, typed, *parsed, facts, [&] {
     auto plan = plan_job(verb, *parsed, facts);

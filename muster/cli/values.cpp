@@ -168,8 +168,13 @@ Result<WorkerCount> parse_worker_count(std::string_view text) {
   if (text == "gpu") return WorkerCount(Countable::kGpu);
   if (text == "xpu") return WorkerCount(Countable::kXpu);
   if (text == "auto") return WorkerCount(Countable::kAuto);
-  auto count = small_int(without_gpu_type(text));
-  if (!count || *count > kMost)
+  const std::string_view number = without_gpu_type(text);
+  auto count = small_int(number);
+  const bool huge = count ? *count > kMost : python_int(number).value_or("-").front() != '-';
+  if (huge)
+    return Error{ErrorKind::kUsage, fmt::format("{} workers are more than a node can have", number),
+                 fmt::format("write a number up to {}", kMost)};
+  if (!count)
     return Error{ErrorKind::kUsage, fmt::format("'{}' is no number of workers", text),
                  "write a number, gpu, cpu, xpu or auto"};
   if (*count < 1) return Error{ErrorKind::kUsage, fmt::format("{} workers are none", *count), "at least one is needed"};

@@ -40,7 +40,9 @@ Result<Range> parse_range(std::string_view text) {
     return usage_error("\"{}\" in brackets is neither a number nor a range such as 1-4", text.substr(0, kMaxName));
   }
   Range range{*parse_int(first), *parse_int(last), first.front() == '0' ? first.size() : 0};
-  if (range.last < range.first) return usage_error("the range {} runs backwards", text);
+  if (range.last < range.first)
+    return Error{ErrorKind::kUsage, fmt::format("the range {} runs backwards", text),
+                 fmt::format("write {}-{}", last, first)};
   if (last.size() > 1 && last.front() == '0' && last.size() != first.size()) {
     return usage_error("the ends of the range {} differ in width", text);
   }
@@ -105,13 +107,15 @@ Result<std::vector<std::string_view>> split_hostlist(std::string_view text) {
   for (size_t i = 0; i <= text.size(); ++i) {
     char c = i < text.size() ? text[i] : ',';
     if ((c == '[' && inside) || (c == ']' && !inside) || (i == text.size() && inside)) {
-      return usage_error("the brackets of \"{}\" do not match", trim(text.substr(begin, kMaxName)));
+      return Error{ErrorKind::kUsage,
+                   fmt::format("the brackets of \"{}\" do not match", trim(text.substr(begin, kMaxName))),
+                   "write n[1-4] or n[1,3]"};
     }
     if (c == '[' || c == ']') inside = c == '[';
     if (c != ',' || inside) continue;
     pieces.push_back(trim(text.substr(begin, i - begin)));
     if (pieces.back().empty()) {
-      if (trim(text).empty()) return usage_error("no host is named");
+      if (trim(text).empty()) return Error{ErrorKind::kUsage, "no host is named", "write n1,n2 or n[1-4]"};
       return usage_error("a comma of \"{}\" has no host beside it", trim(text.substr(0, kMaxName)));
     }
     begin = i + 1;

@@ -203,12 +203,14 @@ Result<std::vector<Host>> parse_hostfile(std::string_view text) {
     size_t end = std::min(text.find('\n', begin), text.size());
     ++number;
     if (auto added = file.add_line(text.substr(begin, end - begin)); !added) {
-      return usage_error("line {}: {}", number, added.error().message);
+      Error error = added.error();
+      error.message = fmt::format("line {}: {}", number, error.message);
+      return error;
     }
     begin = end + 1;
   }
   auto hosts = std::move(file).take();
-  if (hosts.empty()) return usage_error("no host is named");
+  if (hosts.empty()) return Error{ErrorKind::kUsage, "no host is named", "write one a line"};
   return hosts;
 }
 

@@ -69,13 +69,13 @@ std::vector<std::string> missing_ranks(const State& state, const rendezvous::Mem
 std::string waiting_line(const State& state, const rendezvous::MembershipOptions& membership,
                          const std::map<int, std::string>& notes) {
   const size_t wanted = static_cast<size_t>(membership.expected > 0 ? membership.expected : membership.max_nodes);
-  std::string line = fmt::format("{} of {} nodes", state.nodes.size(), wanted);
+  std::string line = fmt::format("{} of {} node{}", state.nodes.size(), wanted, wanted == 1 ? "" : "s");
   std::vector<std::string> missing =
       membership.fixed_ranks ? missing_ranks(state, membership) : missing_hosts(state, membership, notes);
   if (missing.empty() && membership.expected == 0) {
     const size_t needed = rendezvous::needed_nodes(membership);
     if (state.nodes.size() >= needed) return line + " · last call";
-    return needed < wanted ? fmt::format("{} · {} are needed", line, needed) : line;
+    return needed < wanted ? fmt::format("{} · {} {} needed", line, needed, needed == 1 ? "is" : "are") : line;
   }
   if (missing.empty()) return line;
   const size_t named = std::min(missing.size(), kNamedHosts);

@@ -76,7 +76,8 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
       case Candidate::kNotExecutable:
         return not_executable(name);
       case Candidate::kAbsent:
-        return Error{ErrorKind::kNotFound, fmt::format("{} does not exist", name), {}};
+        return Error{ErrorKind::kNotFound, fmt::format("{} does not exist", name),
+                     "check the path; relative ones start at the current directory"};
     }
   }
   std::string refused;
@@ -87,7 +88,8 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
     if (candidate == Candidate::kNotExecutable && refused.empty()) refused = file;
   }
   if (!refused.empty()) return not_executable(refused);
-  return Error{ErrorKind::kNotFound, fmt::format("there is no program '{}' on PATH", name), {}};
+  return Error{ErrorKind::kNotFound, fmt::format("there is no program '{}' on PATH", name),
+               "check the name, or write its path"};
 }
 
 Result<std::string> find_python(const GetEnv& getenv) {
@@ -97,6 +99,7 @@ Result<std::string> find_python(const GetEnv& getenv) {
     if (program) return program;
     Error error = std::move(program).error();
     error.message.insert(0, "PYTHON_EXEC: ");
+    error.hint = "set it to a Python that can be run, or unset it";
     return error;
   }
   for (const char* name : {"python", "python3"}) {

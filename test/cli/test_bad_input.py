@@ -39,6 +39,12 @@ def test_unknown_option_names_the_nearest(refused):
     )
 
 
+@pytest.mark.parametrize("habit", [["-n", 2], ["-n2"], ["-np", 2], ["--ntasks", 2], ["--ntasks=2"]])
+def test_habits_of_srun_and_mpirun(refused, habit):
+    typed = str(habit[0]).partition("=")[0]
+    assert refused(["run", *habit, "SCRIPT"]).startswith(f"unknown option '{typed}'; write --nproc-per-node ")
+
+
 def test_unknown_verb_names_the_nearest(refused):
     assert refused(["rnu", "SCRIPT"]) == "'rnu' is no verb; did you mean 'muster run'?"
     assert refused(["train.py"]) == "'train.py' is no verb; to run it write muster run train.py"
@@ -57,7 +63,13 @@ def test_unknown_word_of_a_verb_names_the_nearest(refused):
 def test_missing_program(refused):
     assert "does not exist" in refused(["run", "nothing.py"], code=127)
     assert "does not exist" in refused(["run", "--run-path", "nothing.py"], code=127)
-    assert "no-such-program" in refused(["run", "--no-python", "no-such-program"], code=127)
+    assert refused(["run", "--no-python", "no-such-program"], code=127) == (
+        "there is no program 'no-such-program' on PATH; check the name, or write its path"
+    )
+    assert refused(["run", "--no-python", "./a.out"], code=127) == (
+        "./a.out does not exist; check the path; relative ones start at the current directory"
+    )
+    assert "set it to a Python" in refused(["run", "SCRIPT"], code=127, env={"PYTHON_EXEC": "/nowhere"})
 
 
 def test_program_that_is_not_executable(refused, tmp_path):
@@ -73,6 +85,7 @@ def test_program_that_is_not_executable(refused, tmp_path):
         ("0", "0 workers are none"),
         ("-1", "-1 workers are none"),
         ("x", "'x' is no number of workers; write a number, gpu, cpu, xpu or auto"),
+        ("99999999999", "99999999999 workers are more than a node can have; write a number up to 1000000"),
         ("gpu", "there is no GPU (CUDA_VISIBLE_DEVICES"),
     ],
 )
@@ -84,6 +97,36 @@ def test_number_of_workers(refused, count, sentence):
 def test_nodes(refused):
     assert "the minimum of '3:2' is above its maximum" in refused(["run", "--nnodes", "3:2", "SCRIPT"])
     assert "nobody says where 2 nodes meet; give --master-addr HOST" in refused(["run", "--nnodes", "2", "SCRIPT"])
+
+
+def test_hosts(refused):
+    assert refused(["run", "--nnodes", 2, "--master-addr=", "SCRIPT"]) == (
+        "--master-addr: '' names no host; write the name or the address of the first node"
+    )
+    assert "--hosts: no host is named; write n1,n2" in refused(["run", "--hosts", "", "SCRIPT"])
+    assert refused(["run", "--hosts", "n1", "--ssh", "no-such-ssh", "SCRIPT"]) == (
+        "--ssh: there is no program 'no-such-ssh' on PATH; name the ssh to use, or install one"
+    )
+
+
+def test_files_that_cannot_be_read(refused, tmp_path):
+    may_read = "give a file you may read"
+    assert refused(["run", "--hostfile", tmp_path, "SCRIPT"]) == f"--hostfile: {tmp_path}: Is a directory; {may_read}"
+    assert refused(["run", "--env-file", tmp_path, "SCRIPT"]) == f"--env-file: {tmp_path}: Is a directory; {may_read}"
+    words = ["accelerate", "launch", "--use_deepspeed", "--deepspeed_hostfile", "none", "SCRIPT"]
+    assert refused(words) == f"--deepspeed_hostfile: none: No such file or directory; {may_read}"
+
+
+def test_help_on_a_full_disk(muster):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([muster, "run", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == "muster: error: cannot write to stdout: No space left on device\n"
+
+
+def test_help_of_launch_is_no_warning(muster):
+    done = subprocess.run([muster, "launch", "--help"], capture_output=True, text=True, env=clean_env(), timeout=60)
+    assert done.returncode == 0 and done.stderr == "" and done.stdout.startswith("usage: ")
 
 
 @pytest.mark.parametrize("option", ["--master-port={}", "--rdzv-endpoint=localhost:{}"])
@@ -98,7 +141,7 @@ def test_taken_port_names_its_holder(refused, option):
 
 def test_log_directory(refused, tmp_path):
     (tmp_path / "file").write_text("")
-    assert "file" in refused(["run", "--log-dir", tmp_path / "file", "SCRIPT"])
+    assert "a file, not a directory; name a directory" in refused(["run", "--log-dir", tmp_path / "file", "SCRIPT"])
     assert "cannot be created" in refused(["run", "--log-dir", "/proc/muster", "SCRIPT"])
 
 

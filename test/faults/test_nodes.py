@@ -73,7 +73,7 @@ def test_a_host_that_does_not_exist_ends_the_job_at_once(over_ssh):
     launcher = over_ssh({"n1": REFUSED, "n2": unknown}, "true")
     _, err = launcher.communicate(timeout=TIMEOUT)
     assert launcher.returncode == 125
-    assert re.search(r"true failed: 0 of 2 nodes and not enough can come; n2: ssh: no such host\n", err), err
+    assert re.search(r"true failed: 0 of 2 nodes and not enough can come; n2: ssh: no such host; check the name: ", err), err
 
 
 def test_the_time_to_join_ends_with_what_is_known_of_each(over_ssh):
@@ -106,7 +106,7 @@ def test_an_agent_that_cannot_prepare_says_why(over_ssh, tmp_path):
     launcher = over_ssh({"n1": "reached()"}, "--log-dir", tmp_path / "taken", "true")
     _, err = launcher.communicate(timeout=TIMEOUT)
     assert launcher.returncode == 2
-    assert f"n1: --log-dir {tmp_path}/taken: it is a file, not a directory\n" in err
+    assert f"n1: --log-dir {tmp_path}/taken: it is a file, not a directory; name a directory" in err
 
 
 # --- nodes of this machine -------------------------------------------------------------------------------------------

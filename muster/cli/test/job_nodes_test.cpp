@@ -52,7 +52,7 @@ TEST(FanOutOptions, AHostfileSaysTheSame) {
   EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2"));
   EXPECT_EQ(spec.hosts[1].workers, 3);
   EXPECT_EQ(machine.error({"--hostfile=none", "train.py"}),
-            "--hostfile: none: No such file or directory; give a file that exists");
+            "--hostfile: none: No such file or directory; give a file you may read");
   machine.texts["empty"] = "# nobody\n";
   EXPECT_THAT(machine.error({"--hostfile=empty", "train.py"}), HasSubstr("--hostfile: "));
 }
@@ -112,6 +112,7 @@ TEST(FanOutOptions, AMasterPortIsFixedWhereRank0WillBe) {
 
 TEST(FanOutOptions, SshIsSteered) {
   Machine machine;
+  machine.programs["/opt/ssh"] = "/opt/ssh";
   FanOut spec = fan_out(machine, {"--hosts=n1", "--ssh=/opt/ssh", "--ssh-option=ProxyJump=a,b", "--ssh-option",
                                   "Port=7", "--push-binary=never", "train.py"});
   EXPECT_EQ(spec.ssh.ssh, "/opt/ssh");

@@ -23,7 +23,8 @@ struct Machine {
       {"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable}, {"tool.py", PathKind::kExecutable},
       {"pkg", PathKind::kPackage},          {"dir", PathKind::kDirectory},   {"app.pyz", PathKind::kZip},
       {"secret.py", PathKind::kUnreadable}, {"script", PathKind::kFile},     {"./bin/x", PathKind::kExecutable}};
-  std::map<std::string, std::string> programs = {{"hostname", "/bin/hostname"}, {"tool", "./tool"}};
+  std::map<std::string, std::string> programs = {
+      {"hostname", "/bin/hostname"}, {"ssh", "/bin/ssh"}, {"tool", "./tool"}};
   std::optional<uint16_t> taken_port;
   uint64_t descriptor_limit = 1 << 20;
   std::map<std::string, std::string> texts;  // files and what they say

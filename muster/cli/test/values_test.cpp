@@ -69,6 +69,9 @@ TEST(Values, WorkerCounts) {
   EXPECT_EQ(parse_worker_count("-1").error().text(), "-1 workers are none; at least one is needed");
   EXPECT_EQ(parse_worker_count("x").error().text(),
             "'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
+  for (const char* huge : {"1000001", "99999999999", "99999999999999999999"})
+    EXPECT_EQ(parse_worker_count(huge).error().text(),
+              fmt::format("{} workers are more than a node can have; write a number up to 1000000", huge));
   EXPECT_FALSE(parse_worker_count(""));
   EXPECT_FALSE(parse_worker_count("99999999999999999999"));
 }

@@ -15,6 +15,8 @@ struct Meaning {
   std::string_view hint;
 };
 
+constexpr std::string_view kUnknownHost = "check the name: neither DNS, /etc/hosts nor ~/.ssh/config knows it";
+
 // As OpenSSH 9.2 says it (older and newer ones too, mostly). The more telling stands first: when a connection is
 // closed, what was said before tells why.
 constexpr std::array kMeanings = {
@@ -26,10 +28,10 @@ constexpr std::array kMeanings = {
             "name the one key to use: --ssh-option IdentitiesOnly=yes"},
     Meaning{"pam_slurm_adopt", "you have no job on this node (pam_slurm_adopt)", false, ""},
     Meaning{"Permission denied (", "", false, "ssh must get in without a password: a key, an agent, or host-based"},
-    Meaning{"Name or service not known", "no such host", false, ""},
-    Meaning{"No address associated with hostname", "no such host", false, ""},
+    Meaning{"Name or service not known", "no such host", false, kUnknownHost},
+    Meaning{"No address associated with hostname", "no such host", false, kUnknownHost},
     Meaning{"Temporary failure in name resolution", "the name cannot be looked up just now", true, ""},
-    Meaning{"Could not resolve hostname", "the name cannot be looked up", false, ""},
+    Meaning{"Could not resolve hostname", "the name cannot be looked up", false, kUnknownHost},
     Meaning{"Bad configuration option", "", false, ""},
     Meaning{"Bad owner or permissions on", "", false, ""},
     Meaning{"Unable to negotiate with", "", false, ""},

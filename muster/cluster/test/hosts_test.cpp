@@ -29,14 +29,14 @@ std::vector<Host> hostfile(std::string_view text) {
 }
 std::string expanded(std::string_view text) {
   auto result = expand_hostlist(text);
-  return result.ok() ? join(*result, " ") : "error: " + result.error().message;
+  return result.ok() ? join(*result, " ") : "error: " + result.error().text();
 }
 template <typename T>
 std::string error_of(const Result<T>& result) {
   EXPECT_FALSE(result.ok());
   if (result.ok()) return {};
   EXPECT_EQ(result.error().kind, ErrorKind::kUsage);
-  return result.error().message;
+  return result.error().text();
 }
 
 TEST(Hostlist, ExpandsAsSlurmDoes) {
@@ -51,12 +51,12 @@ TEST(Hostlist, ExpandsAsSlurmDoes) {
 }
 
 TEST(Hostlist, ErrorsNameThePiece) {
-  EXPECT_EQ(expanded(""), "error: no host is named");
+  EXPECT_EQ(expanded(""), "error: no host is named; write n1,n2 or n[1-4]");
   EXPECT_EQ(expanded("a,,b"), "error: a comma of \"a,,b\" has no host beside it");
   EXPECT_EQ(expanded("a,"), "error: a comma of \"a,\" has no host beside it");
-  EXPECT_EQ(expanded("n[1-3"), "error: the brackets of \"n[1-3\" do not match");
-  EXPECT_EQ(expanded("a,n1]"), "error: the brackets of \"n1]\" do not match");
-  EXPECT_EQ(expanded("n[3-1]"), "error: the range 3-1 runs backwards");
+  EXPECT_EQ(expanded("n[1-3"), "error: the brackets of \"n[1-3\" do not match; write n[1-4] or n[1,3]");
+  EXPECT_EQ(expanded("a,n1]"), "error: the brackets of \"n1]\" do not match; write n[1-4] or n[1,3]");
+  EXPECT_EQ(expanded("n[3-1]"), "error: the range 3-1 runs backwards; write 1-3");
   EXPECT_EQ(expanded("n[1-003]"), "error: the ends of the range 1-003 differ in width");
   for (const char* text : {"n[]", "n[1-]", "n[-1]", "n[a]", "n[1-2-3]", "n[1,,2]", "n[99999999999999999999]"}) {
     EXPECT_THAT(expanded(text), HasSubstr("is neither a number nor a range")) << text;
@@ -128,8 +128,8 @@ TEST(Hostfile, ErrorsNameTheLine) {
   EXPECT_THAT(error_of(parse_hostfile("n1 slots=0")), HasSubstr("line 1: \"slots=0\": the number of workers must be"));
   EXPECT_EQ(error_of(parse_hostfile("n1:2 slots=2")), "line 1: n1 has two numbers of workers");
   EXPECT_EQ(error_of(parse_hostfile("n1:65536\nn1")), "line 2: n1 has more than 65536 workers");
-  EXPECT_EQ(error_of(parse_hostfile("# none\n")), "no host is named");
-  EXPECT_EQ(error_of(parse_hostfile("")), "no host is named");
+  EXPECT_EQ(error_of(parse_hostfile("# none\n")), "no host is named; write one a line");
+  EXPECT_EQ(error_of(parse_hostfile("")), "no host is named; write one a line");
   EXPECT_EQ(error_of(parse_hostfile("a[1-65536]\nb")), "line 2: these are more than 65536 hosts");
   std::string many;
   for (int i = 0; i < 17; ++i) many += "a[1-65536]\n";

@@ -31,12 +31,21 @@ TEST(WaitingLine, DoesNotNameThemAll) {
   EXPECT_EQ(waiting_line({}, options, {}), "0 of 7 nodes · waiting for n1, n2, n3, n17 and 3 more");
 }
 
+TEST(WaitingLine, OfOneHost) {
+  rendezvous::MembershipOptions options;
+  options.min_nodes = options.max_nodes = options.expected = 1;
+  options.expected_hosts = {"n1"};
+  EXPECT_EQ(waiting_line({}, options, {}), "0 of 1 node · waiting for n1");
+}
+
 TEST(WaitingLine, NobodyKnowsWhoWillCome) {
   rendezvous::MembershipOptions options;
   options.min_nodes = options.max_nodes = 3;
   rendezvous::State state;
   join(state, 0);
   EXPECT_EQ(waiting_line(state, options, {}), "1 of 3 nodes");
+  options.min_nodes = 1;
+  EXPECT_EQ(waiting_line({}, options, {}), "0 of 3 nodes · 1 is needed");
   options.min_nodes = 2;
   EXPECT_EQ(waiting_line(state, options, {}), "1 of 3 nodes · 2 are needed");
   join(state, 1);

@@ -57,7 +57,8 @@ TEST(FindPython, Order) {
   EXPECT_EQ(none.error().kind, ErrorKind::kUsage);
   auto lost = find_python(test::environment({{"PATH", dir / "a"}, {"PYTHON_EXEC", "/opt/gone"}}));
   ASSERT_FALSE(lost.ok());
-  EXPECT_EQ(lost.error().text(), "PYTHON_EXEC: /opt/gone does not exist");
+  EXPECT_EQ(lost.error().text(),
+            "PYTHON_EXEC: /opt/gone does not exist; set it to a Python that can be run, or unset it");
 }
 
 TEST(SitePackages, Texts) {
