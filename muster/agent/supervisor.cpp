@@ -173,6 +173,9 @@ Result<void> Supervisor::prepare() {
   MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
   MUSTER_TRY(layout_, LogLayout::create(job_));
   context_.scratch.set(layout_->temporary_tree());
+  // Nobody knows the directory of files that were asked for without a place for them.
+  const bool hidden = job_.output.log_dir.empty() && layout_->temporary_tree().empty();
+  if (job_.flavor == Flavor::kMuster && hidden && !job_.membership) console_.log().info("logs: {}", layout_->run_dir());
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
   // Before anybody waits for us: without a resolver this takes seconds.
   if (job_.membership) name_is_reachable_ = name_is_reachable();

@@ -43,25 +43,29 @@ std::string verb_names() {
 }
 
 std::string bash_verb(const VerbInfo& verb) {
-  std::vector<std::string> all, with_value;
+  std::vector<std::string> all, other, with_value;
   for (const Option& option : options_of(verb.verb)) {
     std::vector<std::string> names = {dashed(option)};
     if (option.short_flag != 0) names.push_back({'-', option.short_flag});
     all.insert(all.end(), names.begin(), names.end());
-    if (!underscored(option).empty()) names.push_back(underscored(option));
+    if (!underscored(option).empty()) {
+      names.push_back(underscored(option));
+      other.push_back(underscored(option));
+    }
     if (verb.verb == Verb::kAccelerate && option.id == Opt::kCount) names.push_back(with_dashes(option));
     if (option.takes_value()) with_value.insert(with_value.end(), names.begin(), names.end());
   }
-  return fmt::format("    {})\n      options='{}'\n      with_value=' {} '\n      words='{}' ;;\n", verb.name,
-                     join(all, " "), join(with_value, " "),
-                     verb.verb == Verb::kHelp ? verb_names() : spaced(verb.choices));
+  return fmt::format(
+      "    {})\n      options='{}'\n      underscored='{}'\n      with_value=' {} '\n      words='{}' ;;\n", verb.name,
+      join(all, " "), join(other, " "), join(with_value, " "),
+      verb.verb == Verb::kHelp ? verb_names() : spaced(verb.choices));
 }
 
 std::string bash(std::string_view command) {
   std::string text =
       "# bash completion for muster: source <(muster completion bash)\n"
       "_muster() {\n"
-      "  local cur=${COMP_WORDS[COMP_CWORD]} verb i=2 options='' with_value='' words='' pending=''\n"
+      "  local cur=${COMP_WORDS[COMP_CWORD]} verb i=2 options='' underscored='' with_value='' words='' pending=''\n"
       "  COMPREPLY=()\n"
       "  if [[ ${COMP_WORDS[0]##*/} == torchrun ]]; then\n"
       "    verb=torchrun i=1\n"
@@ -108,7 +112,9 @@ std::string bash(std::string_view command) {
   text +=
       "    *) return ;;\n"
       "  esac\n"
-      "  if [[ $cur == -* ]]; then\n"
+      "  if [[ $cur == --*_* ]]; then\n"
+      "    COMPREPLY=($(compgen -W \"$options $underscored\" -- \"$cur\"))\n"
+      "  elif [[ $cur == -* ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$options\" -- \"$cur\"))\n"
       "  elif [[ -n $words ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"

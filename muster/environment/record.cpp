@@ -95,7 +95,10 @@ class Recorder {
   }
 
   void ask_git() {
-    if (!ask("git.txt", {"git", "log", "-1", "--format=commit %H%nbranch %D%nauthor %an%ndate %ad%n%n%s"})) return;
+    if (!ask("git.txt", {"git", "log", "-1", "--format=commit %H%nbranch %D%nauthor %an%ndate %ad%n%n%s"})) {
+      for (const char* other : {"git-status.txt", "git.diff"}) index_["missing"][other] = index_["missing"]["git.txt"];
+      return;
+    }
     ask("git-status.txt", {"git", "status", "--porcelain", "--branch"});
     ask("git.diff", {"git", "--no-pager", "diff", "--no-color", "--no-ext-diff", "HEAD"});
   }
@@ -108,8 +111,11 @@ class Recorder {
       index_["missing"]["pip-freeze.txt"] = python.error().message;
     }
     const auto prefix = variable("CONDA_PREFIX");
-    if (!prefix) return;
-    ask("conda-list.txt", {variable("CONDA_EXE").value_or("conda"), "list", "--prefix", *prefix, "--export"});
+    if (prefix) {
+      ask("conda-list.txt", {variable("CONDA_EXE").value_or("conda"), "list", "--prefix", *prefix, "--export"});
+    } else {
+      index_["missing"]["conda-list.txt"] = "no conda environment is active (CONDA_PREFIX is not set)";
+    }
   }
 
   void ask_scheduler() {
@@ -117,6 +123,8 @@ class Recorder {
       ask("scheduler.txt", {"scontrol", "show", "job", "-d", *job});
     } else if (auto id = variable("PBS_JOBID")) {
       ask("scheduler.txt", {"qstat", "-f", *id});
+    } else {
+      index_["missing"]["scheduler.txt"] = "no job of Slurm or PBS (neither SLURM_JOB_ID nor PBS_JOBID is set)";
     }
   }
 

@@ -140,6 +140,8 @@ def test_torchrun_prints_its_completion(say, tmp_path, shell):
         ("muster completion ", {"bash", "zsh", "fish"}),
         ("muster torchrun --lab", set()),
         ("torchrun --nproc", {"--nproc-per-node"}),
+        ("torchrun --nproc_p", {"--nproc_per_node"}),
+        ("muster run --nproc_p", {"--nproc_per_node"}),
     ],
 )
 def test_bash_completes(say, tmp_path, typed, offered):

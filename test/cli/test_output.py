@@ -103,6 +103,12 @@ class TestLogFiles:
         files = {str(p.relative_to(attempt)): p.read_text() for p in attempt.rglob("*.log")}
         assert files == {"0/stdout.log": "out\n", "1/stderr.log": "err\n"}
 
+    def test_files_without_a_place_are_told_of(self, run_muster, tmp_path):
+        done = run_muster([*TWO, "-r", "3", *shell("echo out")], env={"TMPDIR": str(tmp_path)})
+        run = only(only(tmp_path.glob("muster_*")).iterdir())
+        assert (done.stdout, done.stderr) == ("", f"muster: logs: {run}\n")
+        assert (run / "attempt_0" / "1" / "stdout.log").read_text() == "out\n"
+
     def test_filters(self, run_muster, tmp_path):
         done = run_muster([*TWO, "--log-dir", tmp_path, "--duplicate-stdout-filters", "loss,acc",
                            *shell("echo loss 1; echo other; echo acc 2")])

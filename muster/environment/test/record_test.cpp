@@ -65,6 +65,15 @@ TEST_F(Record, KeepsWhatThereIs) {
   EXPECT_THAT(text(*folder, "record.json"), HasSubstr("\"nvidia-smi.txt\""));  // and why it is missing
 }
 
+TEST_F(Record, SaysWhyAFileIsMissing) {
+  auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_TRUE(folder) << folder.error().text();
+  const std::string index = text(*folder, "record.json");
+  for (const char* file :
+       {"git.txt", "git-status.txt", "git.diff", "pip-freeze.txt", "conda-list.txt", "nvidia-smi.txt", "scheduler.txt"})
+    EXPECT_THAT(index, HasSubstr(std::string("\"") + file + "\": \"")) << file;
+}
+
 TEST_F(Record, ReplacesNothing) {
   auto first = record(request_, Deadline::in(std::chrono::seconds(60)));
   auto second = record(request_, Deadline::in(std::chrono::seconds(60)));
