@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "muster/agent/worker_env.h"
 #include "muster/base/fd.h"
 
@@ -27,6 +29,15 @@ std::string report_text(const JobSpec& job, const Report& report, bool colour) {
                         report.kind == "not-executable";
   if (job.flavor == Flavor::kMuster || by_nodes) return render(report, colour);
   return report.kind == "worker-failed" || report.kind == "crash-loop" ? render_torchrun(report) : std::string();
+}
+
+void remove_old_report(const JobSpec& job) {
+  std::error_code error;
+  // Behind a link, so that the new one comes where the link leads; and never a device or a FIFO.
+  const std::filesystem::path file = std::filesystem::canonical(job.report_file, error);
+  if (error || !std::filesystem::is_regular_file(file, error)) return;
+  // In a directory of somebody else a file of ours can be emptied, and no more.
+  if (!std::filesystem::remove(file, error)) std::filesystem::resize_file(file, 0, error);
 }
 
 void write_report_file(const JobSpec& job, Console& console, const Report& report) {

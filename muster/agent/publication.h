@@ -17,6 +17,8 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
 std::string report_text(const JobSpec& job, const Report& report, bool colour);
 
 // --report; complains on the console.
+// A report that is there tells of this job, not of an earlier one. To be called by who will write it, before it starts.
+void remove_old_report(const JobSpec& job);
 void write_report_file(const JobSpec& job, Console& console, const Report& report);
 
 // Whether stderr is a terminal and nobody minds colours.

@@ -12,7 +12,7 @@ using launcher::Symmetric;
 constexpr Duration kStaticTimeout = std::chrono::seconds(900);  // torchrun's
 constexpr Duration kTorchrunLastCall = std::chrono::seconds(30);
 constexpr int kCrashLoop = 3;
-constexpr Duration kLeastLease = std::chrono::seconds(2);
+constexpr double kLeastJoinTimeout = 1, kLeastLease = 2;  // seconds
 
 }  // namespace
 
@@ -20,6 +20,7 @@ Result<void> Planner::plan_nodes() {
   MUSTER_TRY_VOID(read_conf());
   MUSTER_TRY_VOID(plan_ports());
   if (assignment_) return plan_member();
+  MUSTER_TRY_VOID(check_node_options());
   for (Opt id : parsed_.forgiven)
     note(LogLevel::kWarning,
          fmt::format("{} is empty, and ignored: the allocation says which node this is", dashed(option(id))));
@@ -71,6 +72,15 @@ Result<void> Planner::plan_ports() {
   return {};
 }
 
+// A job of one node needs none of them. What is wrong is wrong there too, and not only when the job grows.
+Result<void> Planner::check_node_options() const {
+  MUSTER_TRY_VOID(seconds(Opt::kJoinTimeout, kLeastJoinTimeout));
+  MUSTER_TRY_VOID(seconds(Opt::kLease, kLeastLease));
+  MUSTER_TRY_VOID(integer(Opt::kCrashLoop, 0, INT32_MAX));
+  if (parsed_.given(Opt::kTokenFile) && !parsed_.flag(Opt::kInsecure)) MUSTER_TRY_VOID(given_secret());
+  return {};
+}
+
 // An agent: the launcher has decided all but what this machine has.
 Result<void> Planner::plan_member() {
   agent::Membership& membership = job_.membership.emplace();
@@ -114,7 +124,7 @@ Result<std::optional<Duration>> Planner::conf_seconds(const std::string& key) co
 }
 
 Result<void> Planner::plan_membership(rendezvous::MembershipOptions& options, bool is_static) {
-  MUSTER_TRY(options.join_timeout, seconds(Opt::kJoinTimeout, 1));
+  MUSTER_TRY(options.join_timeout, seconds(Opt::kJoinTimeout, kLeastJoinTimeout));
   if (!parsed_.given(Opt::kJoinTimeout)) {
     MUSTER_TRY(std::optional<Duration> conf, conf_seconds(is_static ? "timeout" : "join_timeout"));
     if (conf || (is_static && !ours_)) options.join_timeout = conf.value_or(kStaticTimeout);
@@ -124,15 +134,16 @@ Result<void> Planner::plan_membership(rendezvous::MembershipOptions& options, bo
     MUSTER_TRY(std::optional<Duration> conf, conf_seconds("last_call_timeout"));
     if (conf) options.last_call = *conf;
   }
-  MUSTER_TRY(options.lease, seconds(Opt::kLease, std::chrono::duration<double>(kLeastLease).count()));
+  MUSTER_TRY(options.lease, seconds(Opt::kLease, kLeastLease));
   if (!is_static && !parsed_.given(Opt::kLease)) {
     MUSTER_TRY(std::optional<Duration> interval, conf_seconds("keep_alive_interval"));
     MUSTER_TRY(std::optional<Duration> attempts, conf_seconds("keep_alive_max_attempt"));
     constexpr int kAttempts = 3;
     constexpr Duration kInterval = std::chrono::seconds(5);  // torchrun's, both
     if (interval || attempts)
-      options.lease = std::max(
-          kLeastLease, interval.value_or(kInterval) * (attempts ? *attempts / std::chrono::seconds(1) : kAttempts));
+      options.lease =
+          std::max(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(kLeastLease)),
+                   interval.value_or(kInterval) * (attempts ? *attempts / std::chrono::seconds(1) : kAttempts));
   }
   const std::string& grow = text(Opt::kGrow);
   using rendezvous::Grow;

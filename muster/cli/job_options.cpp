@@ -1,6 +1,7 @@
 #include "muster/cli/job_options.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
@@ -10,6 +11,7 @@
 #include "muster/cli/values.h"
 #include "muster/net/address.h"
 #include "muster/process/cpus.h"
+#include "muster/process/signals.h"
 
 namespace muster::cli {
 namespace {
@@ -198,6 +200,11 @@ Result<void> Planner::plan_failures() {
                    {ErrorKind::kUsage, fmt::format("'{}' is no signal", name), "write names such as SIGTERM,SIGUSR1"});
     note(LogLevel::kWarning, fmt::format("Failed to register signal handler for {}", name));
   }
+  for (int signal : signals.signals)
+    if (ours_ && (signal == SIGKILL || signal == SIGSTOP))
+      return about(
+          Opt::kSignalsToHandle,
+          {ErrorKind::kUsage, fmt::format("no process can handle {}", process::signal_name(signal)), "leave it out"});
   job_.signals_to_handle = signals.signals;
   if (!assignment_) job_.report_file = text(Opt::kReport);  // an agent's launcher writes it
   if (!job_.report_file.empty() && !facts_.can_create(job_.report_file))

@@ -48,6 +48,7 @@ class Planner {
   Result<void> share_out_processes();
   Result<void> read_conf();
   Result<void> plan_ports();
+  Result<void> check_node_options() const;
   Result<void> plan_member();
   Result<void> plan_membership(rendezvous::MembershipOptions& options, bool is_static);
   Result<std::optional<Duration>> conf_seconds(const std::string& key) const;
@@ -105,6 +106,7 @@ class Planner {
   Result<Endpoint> meeting_point(bool is_static);
   Result<int> node_rank(int nodes, const Endpoint& endpoint);
   Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);
+  Result<std::string> given_secret() const;
   Result<rendezvous::Token> token(const std::string& run_id, int port, launcher::Symmetric& spec);
 
   // job_rendezvous.cpp: where the workers meet.
@@ -118,6 +120,7 @@ class Planner {
 
   // job_streams.cpp: output, labels and stdin.
   Result<void> plan_output();
+  void note_missing_ranks();
   Result<void> plan_labels();
   Result<void> plan_stdin();
 

@@ -28,6 +28,7 @@ Result<void> Planner::plan_output() {
     auto ranks = parse_ranks(text(Opt::kLocalRanksFilter));
     if (!ranks) return about(Opt::kLocalRanksFilter, ranks.error());
     output.console_ranks = *std::move(ranks);
+    note_missing_ranks();
   }
   output.stdout_filters = parsed_.list(Opt::kDuplicateStdoutFilters);
   output.stderr_filters = parsed_.list(Opt::kDuplicateStderrFilters);
@@ -45,6 +46,17 @@ Result<void> Planner::plan_output() {
   if (!cap) return about(Opt::kOutputCap, cap.error());
   output.cap = *cap;
   return {};
+}
+
+// torchrun says nothing of it.
+void Planner::note_missing_ranks() {
+  if (!ours_ || elsewhere()) return;
+  std::vector<std::string> missing;
+  for (int rank : *job_.output.console_ranks)
+    if (rank >= job_.workers) missing.push_back(std::to_string(rank));
+  if (missing.empty()) return;
+  note(LogLevel::kWarning, fmt::format("--local-ranks-filter: no worker here has local rank {}; there {} {}, from 0 on",
+                                       join(missing, " or "), job_.workers == 1 ? "is" : "are", job_.workers));
 }
 
 Result<void> Planner::plan_labels() {

@@ -164,6 +164,15 @@ Result<Symmetric::Hosts> Planner::who_hosts(bool is_static, const Endpoint& endp
   return own && *own ? Symmetric::Hosts::kGuess : Symmetric::Hosts::kNo;
 }
 
+Result<std::string> Planner::given_secret() const {
+  const std::string& file = text(Opt::kTokenFile);
+  auto secret = facts_.read_file(file);
+  if (!secret) return about(Opt::kTokenFile, {ErrorKind::kUsage, secret.error().message, "give a file you may read"});
+  if (trim(*secret).empty())
+    return about(Opt::kTokenFile, {ErrorKind::kUsage, fmt::format("'{}' is empty", file), "write any text into it"});
+  return std::string(trim(*secret));
+}
+
 // Derived with what all nodes of the job, and no other job, have in common. Not with the host of the endpoint: the node
 // that has it may be told localhost.
 Result<rendezvous::Token> Planner::token(const std::string& run_id, int port, Symmetric& spec) {
@@ -175,12 +184,8 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port, Sy
     return rendezvous::Token::derive("", job);  // no secret, but no other job's either
   }
   if (parsed_.given(Opt::kTokenFile)) {
-    const std::string& file = text(Opt::kTokenFile);
-    auto secret = facts_.read_file(file);
-    if (!secret) return about(Opt::kTokenFile, {ErrorKind::kUsage, secret.error().message, "give a file you may read"});
-    if (trim(*secret).empty())
-      return about(Opt::kTokenFile, {ErrorKind::kUsage, fmt::format("'{}' is empty", file), "write any text into it"});
-    return rendezvous::Token::derive(trim(*secret), job);
+    MUSTER_TRY(std::string secret, given_secret());
+    return rendezvous::Token::derive(secret, job);
   }
   if (auto secret = facts_.getenv(std::string(kTokenVariable)); secret && !trim(*secret).empty())
     return rendezvous::Token::derive(trim(*secret), job);

@@ -120,7 +120,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kFailure,
-   "Write the failure report there as JSON too: one for all nodes, where the job is started or hosted."},
+   "Write the failure report there as JSON too: one for all nodes, where the job is started or hosted. An older "
+   "one is removed when the job starts."},
   {Opt::kEvents, "events", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Append what happens to the job to this file, one JSON object a line."},
   {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker where torch is older than 1.13", "agent|worker", false,

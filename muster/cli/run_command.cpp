@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "muster/agent/console.h"
+#include "muster/agent/publication.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
@@ -79,6 +80,7 @@ int print_torchrun_completion(const std::string& program, const std::string& she
 }
 
 int run_alone(const agent::JobSpec& job, const std::function<void()>& at_end) {
+  agent::remove_old_report(job);
   agent::ScratchNote scratch;
   return agent::run_under_warden(
       [&](int warden_pid, int warden_pidfd) {
@@ -92,11 +94,17 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
                   const std::vector<std::string>& forwarded) {
   std::error_code error;
   spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (!error) spec.description.directory = std::filesystem::current_path(error).string();
   if (error) {
-    say(fmt::format("muster: error: {}\n", error.message()));
+    say(fmt::format("muster: error: /proc/self/exe: {}\n", error.message()));
     return kMusterFailed;
   }
+  spec.description.directory = std::filesystem::current_path(error).string();
+  if (error)
+    return usage_failure(
+        Verb::kRun, "",
+        {ErrorKind::kUsage,
+         fmt::format("agents start in this working directory, which cannot be found: {}", error.message()),
+         "cd to one that exists"});
   spec.description.arguments = forwarded;
   spec.description.arguments.push_back("--rdzv-id=" + spec.job.run_id);
   spec.description.arguments.insert(spec.description.arguments.end(), arguments.begin(), arguments.end());

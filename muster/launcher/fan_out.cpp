@@ -95,6 +95,7 @@ Result<void> FanOutRun::prepare() {
   console_.set_spool(temporary_directory(), spec_.job.output.cap);
   if (!spec_.job.events_file.empty()) MUSTER_TRY_VOID(head_.open_events(spec_.job.events_file));
   MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
+  agent::remove_old_report(spec_.job);
   if (spec_.way == Way::kLocal) {
     endpoints_ = {fmt::format("127.0.0.1:{}", listener.port)};
   } else {

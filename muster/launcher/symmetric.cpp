@@ -3,6 +3,7 @@
 #include <optional>
 #include <thread>
 
+#include "muster/agent/publication.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/traces.h"
@@ -27,6 +28,7 @@ class HostedCoordinator final : public agent::Companion {
  public:
   HostedCoordinator(net::EventLoop& loop, agent::Console& console, const Symmetric& spec, Fd listener)
       : loop_(loop), head_(console, spec.job, spec.membership) {
+    agent::remove_old_report(spec.job);
     rendezvous::CoordinatorOptions options;
     options.membership = spec.membership;
     options.token = spec.job.membership->token;

@@ -145,6 +145,13 @@ def test_log_directory(refused, tmp_path):
     assert "cannot be created" in refused(["run", "--log-dir", "/proc/muster", "SCRIPT"])
 
 
+def test_working_directory_that_is_gone(refused, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    sentence = refused(["run", "--local-nodes", 2, "SCRIPT"], cwd=gone, preexec_fn=gone.rmdir)
+    assert "working directory" in sentence and sentence.endswith("; cd to one that exists")
+
+
 def test_files_that_cannot_be_written(refused, tmp_path):
     assert "cannot be written" in refused(["run", "--report", tmp_path, "SCRIPT"])
     assert "cannot be written" in refused(["run", "--events", tmp_path, "SCRIPT"])

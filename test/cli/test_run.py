@@ -123,6 +123,24 @@ def test_restarts_run_out(run_muster, tmp_path):
     assert (told["kind"], told["exit_code"], told["restarts"], told["max_restarts"]) == ("worker-failed", 9, 1, 1)
 
 
+ELASTIC = ["--nnodes", "1:2", "--rdzv-endpoint", "localhost:{port}", "--rdzv-conf", "last_call_timeout=1"]
+
+
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", "2"], ELASTIC], ids=["alone", "fan-out", "symmetric"])
+def test_a_report_tells_of_the_last_run(run_muster, tmp_path, fifo, nodes):
+    words = [word.format(port=free_port()) for word in nodes]
+    (tmp_path / "report.json").symlink_to("kept.json")
+    command = ["run", *words, "--nproc-per-node", "1", "--report", tmp_path / "report.json"]
+    assert run_muster([*command, "/bin/false"]).returncode == 1
+    assert json.loads((tmp_path / "kept.json").read_text())["exit_code"] == 1
+    assert run_muster([*command, "--dry-run", "/bin/true"]).returncode == 0
+    assert (tmp_path / "kept.json").exists()
+    assert run_muster([*command, "/bin/true"]).returncode == 0
+    assert not (tmp_path / "kept.json").exists()
+    assert run_muster([*command[:-1], fifo, "/bin/true"]).returncode == 0
+    assert pathlib.Path(fifo).is_fifo(), "only a file can be an old report"
+
+
 def test_fixed_port_is_bound_again_by_every_round(run_muster):
     port = free_port()
     # Every worker has talked to the store, so the old round's connections linger in TIME_WAIT.

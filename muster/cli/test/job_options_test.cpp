@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 
-#include "muster/cli/test/machine.h"
+#include "muster/cli/test/plans.h"
 
 namespace muster::cli {
 namespace {
@@ -247,6 +247,31 @@ TEST(JobOptions, OutputDefaults) {
   EXPECT_TRUE(torch.output.inherit_plain_streams);
 }
 
+TEST(JobOptions, AFilterForRanksThatNobodyHas) {
+  Machine machine;
+  EXPECT_EQ(notes(machine, {"--nproc-per-node=2", "--local-ranks-filter=0,7,8", "train.py"}),
+            "--local-ranks-filter: no worker here has local rank 7 or 8; there are 2, from 0 on\n");
+  EXPECT_EQ(notes(machine, {"--nproc-per-node=2", "--local-ranks-filter=1", "train.py"}), "");
+  EXPECT_EQ(notes(machine, {"--hosts=n1", "--local-ranks-filter=7", "train.py"}), "") << "nobody knows yet";
+  EXPECT_EQ(notes(machine, {"--local-ranks-filter=7", "train.py"}, Verb::kTorchrun), "") << "as torchrun";
+}
+
+TEST(JobOptions, ValuesForSeveralNodesAreCheckedOnOneToo) {
+  Machine machine;
+  machine.texts["empty"] = "\n";
+  machine.texts["secret"] = "s\n";
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun}) {
+    auto error = [&](const std::string& word) { return machine.error({word, "train.py"}, verb); };
+    EXPECT_EQ(error("--lease=1"), "--lease: 1 is out of range; write 2 or more seconds");
+    EXPECT_EQ(error("--crash-loop=-1"), "--crash-loop: -1 is out of range; write 0 or more");
+    EXPECT_EQ(error("--join-timeout=0"), "--join-timeout: 0 is out of range; write 1 or more seconds");
+    EXPECT_THAT(error("--token-file=none"), HasSubstr("--token-file: none: No such file"));
+    EXPECT_EQ(error("--token-file=empty"), "--token-file: 'empty' is empty; write any text into it");
+    EXPECT_EQ(error("--token-file=secret"), "accepted");
+    EXPECT_THAT(error("--port-range=9-8"), HasSubstr("'9-8' is no range of ports"));
+  }
+}
+
 TEST(JobOptions, ALogDirectoryMeansTeeUnlessSaidOtherwise) {
   Machine machine;
   EXPECT_THAT(machine.run({"--log-dir=d", "train.py"}).output.tee, ElementsAre(Pair(0, 3)));
@@ -282,6 +307,10 @@ TEST(JobOptions, FailuresAndSignals) {
   EXPECT_THAT(machine.error({"--max-restarts=-1", "train.py"}), HasSubstr("-1 is out of range; write 0 or more"));
   EXPECT_THAT(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}), HasSubstr("'SIGNOPE' is no signal"));
   EXPECT_EQ(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}, Verb::kTorchrun), "accepted");
+  EXPECT_EQ(machine.error({"--signals-to-handle=SIGTERM,SIGKILL", "train.py"}),
+            "--signals-to-handle: no process can handle SIGKILL; leave it out");
+  EXPECT_THAT(machine.error({"--signals-to-handle=SIGSTOP", "train.py"}), HasSubstr("SIGSTOP"));
+  EXPECT_EQ(machine.error({"--signals-to-handle=SIGKILL", "train.py"}, Verb::kTorchrun), "accepted");
   EXPECT_THAT(machine.error({"--report=/proc/x", "train.py"}), HasSubstr("--report: '/proc/x' cannot be written"));
 }
 
