@@ -1,3 +1,4 @@
+#include "muster/agent/round_store.h"
 #include "muster/cli/job_planner.h"
 
 namespace muster::cli {
@@ -35,8 +36,7 @@ Result<void> Planner::plan_rendezvous() {
     job_.master_addr = parsed_.has(Opt::kLocalAddr) ? text(Opt::kLocalAddr) : facts_.fully_qualified_hostname();
   }
   // c10d's endpoint is where agents meet; with one node there is nobody to meet, and the store takes its port.
-  if (ours_ && endpoint.port > 0) return fix_port(endpoint.port);
-  return {};
+  return fix_port(ours_ && endpoint.port > 0 ? endpoint.port : 0);
 }
 
 Result<void> Planner::plan_static(bool has_endpoint, const Endpoint& endpoint) {
@@ -71,9 +71,19 @@ Result<void> Planner::check_own(Opt id, const std::string& host) const {
       id, {ErrorKind::kUsage, fmt::format("'{}' is not this machine", host), "leave it out: the job has one node"});
 }
 
+// 0: any that is free, which the store finds by itself unless only some will do.
 Result<void> Planner::fix_port(int port) {
   job_.master_port = static_cast<uint16_t>(port);
-  return port == 0 ? Result<void>() : facts_.check_port(job_.master_port);
+  if (port != 0) return facts_.check_port(job_.master_port);
+  if (ports_.first == 0) return {};
+  for (uint16_t each : agent::ports_to_try(ports_)) {
+    if (!facts_.check_port(each)) continue;
+    job_.master_port = each;
+    return {};
+  }
+  return Error{ErrorKind::kUsage,
+               fmt::format("--port-range: every port from {} to {} is taken", ports_.first, ports_.last),
+               "give a wider range"};
 }
 
 // 38 digits at most, as Python's uuid4().int has.

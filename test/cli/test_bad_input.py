@@ -139,6 +139,17 @@ def test_taken_port_names_its_holder(refused, option):
     assert str(port) in sentence and "pid " in sentence
 
 
+def test_range_of_ports(refused):
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for nodes in [[], ["--local-nodes", 2]]:
+            sentence = refused(["run", *nodes, "--port-range", f"{port}-{port}", "SCRIPT"])
+            assert sentence == f"--port-range: every port from {port} to {port} is taken; give a wider range"
+    assert "is no range of ports" in refused(["run", "--port-range", "9-1", "SCRIPT"])
+
+
 def test_log_directory(refused, tmp_path):
     (tmp_path / "file").write_text("")
     assert "a file, not a directory; name a directory" in refused(["run", "--log-dir", tmp_path / "file", "SCRIPT"])

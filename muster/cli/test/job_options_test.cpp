@@ -204,6 +204,18 @@ TEST(JobOptions, BadRendezvous) {
   EXPECT_EQ(machine.error({"--master-port=4242", "train.py"}), "port 4242 is taken by pid 1 (init)");
 }
 
+TEST(JobOptions, AStoreKeepsToTheRangeOfPorts) {
+  Machine machine;
+  machine.taken_port = 4242;
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun}) {
+    EXPECT_EQ(machine.job(verb, {"--port-range=4242-4243", "train.py"}).master_port, 4243);
+    EXPECT_EQ(machine.job(verb, {"--port-range=4242-4243", "--master-port=0", "train.py"}).master_port, 4243);
+    EXPECT_EQ(machine.job(verb, {"--port-range=4242-4243", "--master-port=7", "train.py"}).master_port, 7);
+    EXPECT_EQ(machine.error({"--port-range=4242", "train.py"}, verb),
+              "--port-range: every port from 4242 to 4242 is taken; give a wider range");
+  }
+}
+
 TEST(JobOptions, WorkersHostTheStoreWhereTorchIsTooOld) {
   Machine machine;
   machine.torch = process::TorchVersion{1, 7, "1.7.1"};
