@@ -51,11 +51,17 @@ bool is_this_machine(const net::Address& peer) {
   return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
 }
 
-std::function<bool(const net::Address& peer, const net::Address& local)> only_members(
-    std::vector<std::string> members) {
+store::AcceptPeer only_members(std::vector<std::string> members) {
   return [members = std::move(members)](const net::Address& peer, const net::Address& local) {
-    if (is_this_machine(peer)) return net::connection_owner(peer, local).value_or(::getuid()) == ::getuid();
-    return std::find(members.begin(), members.end(), peer.host()) != members.end();
+    using store::Admission;
+    if (is_this_machine(peer)) {
+      const uid_t owner = net::connection_owner(peer, local).value_or(::getuid());
+      // A node that tries whether it can reach the store (reach.h) is often gone before it is looked at.
+      if (owner == net::kNoOwner) return Admission::kGone;
+      return owner == ::getuid() ? Admission::kWelcome : Admission::kStranger;
+    }
+    const bool member = std::find(members.begin(), members.end(), peer.host()) != members.end();
+    return member ? Admission::kWelcome : Admission::kStranger;
   };
 }
 

@@ -22,7 +22,7 @@ class RoundStore {
     uint16_t port = 0;  // 0: a free one, of `ports` if that says which
     PortRange ports = {};
     bool listens = true;  // false: somebody else has the port and hands connections over with adopt()
-    std::function<bool(const net::Address& peer, const net::Address& local)> accept_peer;
+    store::AcceptPeer accept_peer;
   };
   // kUsage when the port is taken. The server lives on `loop` and complains to `log`.
   static Result<RoundStore> open(net::EventLoop& loop, Log& log, const Options& options);
@@ -51,6 +51,6 @@ bool is_this_machine(const net::Address& peer);
 
 // The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and on
 // this machine to nobody but this user, where the kernel tells who it is.
-std::function<bool(const net::Address& peer, const net::Address& local)> only_members(std::vector<std::string> members);
+store::AcceptPeer only_members(std::vector<std::string> members);
 
 }  // namespace muster::agent

@@ -154,6 +154,11 @@ Result<Address> local_address(int socket) {
   return address;
 }
 
+bool is_reset(int socket) {
+  pollfd ask{.fd = socket, .events = 0, .revents = 0};
+  return ::poll(&ask, 1, 0) == 1 && (ask.revents & POLLERR) != 0;
+}
+
 bool is_own_address(const Address& address) {
   // Only an address of ours can be bound, and a datagram socket on it disturbs nobody.
   Fd fd(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -35,6 +35,9 @@ Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline
 
 Result<Address> local_address(int socket);
 
+// Whether the other side has broken off a TCP connection; not when it has only closed its sending side.
+bool is_reset(int socket);
+
 // Whether an interface of this machine has the address.
 bool is_own_address(const Address& address);
 

@@ -61,7 +61,9 @@ std::optional<uid_t> connection_owner(const Address& client, const Address& serv
   if (size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(inet_diag_msg)))) return std::nullopt;
   const auto* header = reinterpret_cast<const nlmsghdr*>(answer);
   if (header->nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;
-  return static_cast<const inet_diag_msg*>(NLMSG_DATA(header))->idiag_uid;
+  const auto* found = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
+  // The kernel says root for a socket that no process has any more.
+  return found->idiag_inode == 0 ? kNoOwner : found->idiag_uid;
 }
 
 }  // namespace muster::net

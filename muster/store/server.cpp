@@ -53,9 +53,13 @@ void Server::Impl::pause_accepting(const Error& error) {
   });
 }
 
-bool Server::Impl::may_come(int fd, const net::Address& peer) const {
+Admission Server::Impl::admission(int fd, const net::Address& peer) const {
+  if (!options_.accept_peer) return Admission::kWelcome;
   auto local = net::local_address(fd);
-  return local && options_.accept_peer(peer, *local);
+  if (!local) return Admission::kGone;
+  const Admission admission = options_.accept_peer(peer, *local);
+  // Of a connection that was reset the kernel tells nothing, and what it brought could be anybody's.
+  return net::is_reset(fd) ? Admission::kGone : admission;
 }
 
 // Some at once, then one a second: whoever scans ports does not fill the job's log.
@@ -75,10 +79,9 @@ void Server::Impl::warn_of(const std::string& stranger) {
 }
 
 Connection* Server::Impl::add(Fd fd, const net::Address& peer) {
-  if (options_.accept_peer && !may_come(fd.get(), peer)) {
-    warn_of(fmt::format("refused {}: not a member of this job", peer.text()));
-    return nullptr;
-  }
+  const Admission admission = this->admission(fd.get(), peer);
+  if (admission == Admission::kStranger) warn_of(fmt::format("refused {}: not a member of this job", peer.text()));
+  if (admission != Admission::kWelcome) return nullptr;
   auto index = static_cast<size_t>(fd.get());
   if (by_fd_.size() <= index) by_fd_.resize(index + 1);
   by_fd_[index] = std::make_unique<Connection>(std::move(fd), peer, next_serial_++);

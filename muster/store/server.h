@@ -13,10 +13,17 @@
 
 namespace muster::store {
 
+enum class Admission {
+  kWelcome,
+  kStranger,  // closed with a log line
+  kGone       // hung up before anybody could tell who it was: not served, and nothing to tell of
+};
+
+using AcceptPeer = std::function<Admission(const net::Address& peer, const net::Address& local)>;
+
 struct ServerOptions {
-  // Asked for each new connection, with the address of ours that it came to; a peer it refuses is closed with a log
-  // line. Empty: everybody may come.
-  std::function<bool(const net::Address& peer, const net::Address& local)> accept_peer = {};
+  // Asked for each new connection, with the address of ours that it came to. Empty: everybody may come.
+  AcceptPeer accept_peer = {};
   // Unsent replies of one connection. Above the first its further requests have to wait; above the second, which one
   // reply alone or events of watched keys may reach, it is closed.
   size_t pause_output_at = 1 << 20;

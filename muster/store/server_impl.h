@@ -50,7 +50,7 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   // server.cpp: connections come, bring bytes and go.
   void accept_some();
   void pause_accepting(const Error& error);
-  bool may_come(int fd, const net::Address& peer) const;
+  Admission admission(int fd, const net::Address& peer) const;
   Connection* add(Fd fd, const net::Address& peer);
   bool open_ring();
   void start_receiving(Connection& connection);

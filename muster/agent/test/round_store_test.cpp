@@ -105,10 +105,28 @@ TEST(PortsToTry, AreAllOfTheRangeOnce) {
 TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
   auto may_come = only_members({"192.0.2.7"});
   auto address = [](const char* host) { return *net::parse_address(host, 1); };
-  EXPECT_TRUE(may_come(address("192.0.2.7"), address("192.0.2.1")));
-  EXPECT_TRUE(may_come(address("::ffff:192.0.2.7"), address("::ffff:192.0.2.1")));
-  EXPECT_FALSE(may_come(address("192.0.2.8"), address("192.0.2.1")));
-  EXPECT_TRUE(may_come(address("127.0.0.1"), address("127.0.0.1")));  // the kernel knows no such connection
+  using store::Admission;
+  EXPECT_EQ(may_come(address("192.0.2.7"), address("192.0.2.1")), Admission::kWelcome);
+  EXPECT_EQ(may_come(address("::ffff:192.0.2.7"), address("::ffff:192.0.2.1")), Admission::kWelcome);
+  EXPECT_EQ(may_come(address("192.0.2.8"), address("192.0.2.1")), Admission::kStranger);
+  // The kernel knows no such connection.
+  EXPECT_EQ(may_come(address("127.0.0.1"), address("127.0.0.1")), Admission::kWelcome);
+}
+
+TEST(OnlyMembers, KnowsWhoHasHungUp) {
+  auto listener = net::listen_tcp({.loopback_only = true});
+  ASSERT_TRUE(listener.ok());
+  auto client = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(std::chrono::seconds(20)));
+  ASSERT_TRUE(client.ok());
+  net::Address peer;
+  Result<Fd> accepted = Fd();
+  while (accepted.ok() && !*accepted) accepted = net::accept_tcp(listener->fd.get(), &peer);
+  ASSERT_TRUE(accepted.ok());
+  auto local = net::local_address(accepted->get());
+  ASSERT_TRUE(local.ok());
+  EXPECT_EQ(only_members({})(peer, *local), store::Admission::kWelcome);
+  client->reset();
+  EXPECT_EQ(only_members({})(peer, *local), store::Admission::kGone);
 }
 
 TEST(IsThisMachine, KnowsItsOwnAddresses) {

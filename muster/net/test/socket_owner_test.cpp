@@ -55,6 +55,17 @@ TEST(ConnectionOwner, IsSomebodyElseForHis) {
   ::waitpid(child, nullptr, 0);
 }
 
+TEST(ConnectionOwner, IsNobodyOnceItIsClosed) {
+  auto listener = listen_tcp({});
+  ASSERT_TRUE(listener.ok());
+  auto client = connect_tcp("127.0.0.1", listener->port, Deadline::in(kPatience));
+  ASSERT_TRUE(client.ok());
+  client->reset();
+  Address peer;
+  Fd server = accept_one(listener->fd.get(), &peer);
+  EXPECT_EQ(connection_owner(peer, *local_address(server.get())), kNoOwner);
+}
+
 TEST(ConnectionOwner, IsNobodyWhereThereIsNoConnection) {
   EXPECT_EQ(connection_owner(*parse_address("127.0.0.1", 1), *parse_address("127.0.0.1", 2)), std::nullopt);
 }

@@ -626,10 +626,39 @@ TEST_P(StoreServer, ThePortIsFreeAgainAtOnce) {
 
 TEST_P(StoreServer, OnlyWelcomePeers) {
   ServerThread server(
-      with({.accept_peer = [](const net::Address& peer, const net::Address&) { return !peer.is_loopback(); }}));
+      with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kStranger; }}));
   Raw client(server.port());
   EXPECT_TRUE(client.closed());
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("store: refused 127.0.0.1:")));
+}
+
+TEST_P(StoreServer, SaysNothingOfWhoHungUp) {
+  ServerThread server(with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kGone; }}));
+  Raw client(server.port());
+  EXPECT_TRUE(client.closed());
+  EXPECT_THAT(server.lines(), ElementsAre());
+}
+
+TEST_P(StoreServer, TakesNothingFromAConnectionThatWasReset) {
+  auto listener = net::listen_tcp({.loopback_only = true});
+  ASSERT_TRUE(listener.ok());
+  auto client = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(std::chrono::seconds(20)));
+  ASSERT_TRUE(client.ok());
+  net::Address peer;
+  Result<Fd> accepted = Fd();
+  while (accepted.ok() && !*accepted) accepted = net::accept_tcp(listener->fd.get(), &peer);
+  ASSERT_TRUE(accepted.ok());
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(::setsockopt(client->get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  client->reset();
+  net::EventLoop loop;
+  std::string said;
+  Log log([&](LogLevel, std::string_view line) { said += line; });
+  Server server(loop, log,
+                with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kWelcome; }}));
+  server.adopt(*std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
+  EXPECT_EQ(server.keys(), 0U);
+  EXPECT_EQ(said, "");
 }
 
 TEST_P(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
