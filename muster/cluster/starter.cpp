@@ -21,11 +21,13 @@ std::vector<std::string> fetch_command(const std::string& program, const Fetch& 
   return words;
 }
 
+bool is_last_word(std::string_view line) { return line.starts_with(kErrorPrefix); }
+
 Error agent_ended(const process::ExitStatus& status, std::string_view last_line) {
   Error error{ErrorKind::kPeer, fmt::format("the agent ended: {}", status.text()), {}};
   if (status.signal == 0 && status.code == kNotFound) error.kind = ErrorKind::kNotFound;
   if (status.signal == 0 && status.code == kNotExecutable) error.kind = ErrorKind::kNotExecutable;
-  if (status.signal == 0 && last_line.starts_with(kErrorPrefix)) {
+  if (status.signal == 0 && is_last_word(last_line)) {
     error.message = last_line.substr(kErrorPrefix.size());
     if (status.code == kUsage) error.kind = ErrorKind::kUsage;
   } else if (!last_line.empty()) {

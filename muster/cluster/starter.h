@@ -58,6 +58,8 @@ struct Fetch {
 // launcher's list; empty: what the scheduler calls the node it runs on, else the machine's own name.
 std::vector<std::string> fetch_command(const std::string& program, const Fetch& fetch, const std::string& name = {});
 
+// Whether a line on stderr is what an agent says at its end.
+bool is_last_word(std::string_view line);
 // Of an agent that ended: in its own words, if its last line on stderr has them. Pure.
 Error agent_ended(const process::ExitStatus& status, std::string_view last_line);
 

@@ -7,10 +7,13 @@
 
 namespace muster::cluster::slurm {
 
-Failed task_failed(const TaskEnd& end, std::string_view last_line, bool joined) {
-  constexpr int kUnknown = 255;
+Failed task_failed(const TaskEnd& end, std::string_view last_line, Stage stage) {
+  constexpr int kUsage = 2, kUnknown = 255;
+  const bool joined = stage == Stage::kJoined;
   Error error = agent_ended({.code = end.code.value_or(kUnknown)}, joined ? "" : last_line);
   if (!end.code) error.message = fmt::format("the agent ended: {}", end.how);
+  // Its words may be late. Before it asks, Slurm says the same of a program that is not there.
+  if (stage == Stage::kAsked && end.code == kUsage) error.kind = ErrorKind::kUsage;
   return {error, joined || !end.code};
 }
 

@@ -14,8 +14,15 @@ struct Failed {
   bool may_try_again = false;
 };
 
-// The task has ended: the agent, or what srun made of it. `joined`: it was a member of the job by then.
-Failed task_failed(const TaskEnd& end, std::string_view last_line, bool joined);
+// How far an agent has come.
+enum class Stage {
+  kStarted,  // perhaps
+  kAsked,    // for its description
+  kJoined    // it was a member of the job
+};
+
+// The task has ended: the agent, or what srun made of it.
+Failed task_failed(const TaskEnd& end, std::string_view last_line, Stage stage);
 
 // srun itself has. `errors`: what it said.
 Failed step_failed(int exit_code, std::string_view errors, bool joined);

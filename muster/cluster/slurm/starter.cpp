@@ -241,7 +241,7 @@ void SlurmStarter::said(int position, std::string_view line) {
 void SlurmStarter::task_ended(int position, const TaskEnd& end) {
   Place& place = places_[position];
   place.end = end;
-  const bool has_spoken = place.joined || !place.cannot_run.empty() || !place.last_line.empty();
+  const bool has_spoken = place.joined || !place.cannot_run.empty() || is_last_word(place.last_line);
   loop_.cancel(place.timer);
   place.timer = loop_.call_after(has_spoken ? Duration(0) : kOrderTime, [this, position] { agent_ended(position); });
 }
@@ -249,7 +249,8 @@ void SlurmStarter::task_ended(int position, const TaskEnd& end) {
 void SlurmStarter::agent_ended(int position) {
   const Place& place = places_[position];
   if (!place.cannot_run.empty() && !place.joined) return try_with_program(position);
-  fail(position, task_failed(*place.end, place.last_line, place.joined));
+  const Stage stage = place.joined ? Stage::kJoined : place.asked ? Stage::kAsked : Stage::kStarted;
+  fail(position, task_failed(*place.end, place.last_line, stage));
 }
 
 void SlurmStarter::step_ended(StepId step, const process::ExitStatus& status) {

@@ -5,6 +5,7 @@
 #include "helpers.h"
 #include "muster/base/strings.h"
 #include "muster/cluster/description.h"
+#include "muster/cluster/slurm/failure.h"
 
 namespace muster::cluster::slurm {
 namespace {
@@ -112,6 +113,27 @@ TEST_F(SlurmStarterTest, TheEndOfOneAgentIsNotTheOthers) {
   EXPECT_TRUE(told_.has("1 failed no key")) << told_.lines.back();
   EXPECT_FALSE(told_.lines.back().ends_with("(again)")) << "it would say the same again";
   EXPECT_FALSE(told_.has("0 failed"));
+}
+
+TEST_F(SlurmStarterTest, WhatAnAgentSaysBeforeItsEndIsNotItsLastWord) {
+  make("printf '" + greeting(0, "n1") +
+       "'; echo '0: making ready' >&2; until [ -e $DIR/asked ]; do sleep 0.01; done\n"
+       "echo 'srun: error: n1: task 0: Exited with exit code 2' >&2; sleep 0.05\n"
+       "echo '0: muster: error: line 1 failed' >&2; exec sleep 600");
+  starter_->start(0, {"n1", {}}, "");
+  ASSERT_TRUE(until("0 said making ready"));
+  starter_->asked(0);
+  dir_.script("asked", "");
+  ASSERT_TRUE(until("0 failed"));
+  EXPECT_EQ(told_.lines.back(), "0 failed line 1 failed");
+}
+
+TEST(TaskFailed, OfAnAgentThatSaysNothingItsExitCodeTells) {
+  const TaskEnd two{.nodes = {"n1"}, .tasks = {0}, .code = 2, .how = "exit code 2"};
+  EXPECT_EQ(task_failed(two, "making ready", Stage::kAsked).why.kind, ErrorKind::kUsage);
+  EXPECT_EQ(task_failed(two, "", Stage::kAsked).why.kind, ErrorKind::kUsage);
+  EXPECT_EQ(task_failed(two, "", Stage::kStarted).why.kind, ErrorKind::kPeer) << "it may be ENOENT of Slurm's";
+  EXPECT_EQ(task_failed(two, "muster: error: no", Stage::kStarted).why.kind, ErrorKind::kUsage);
 }
 
 TEST_F(SlurmStarterTest, AMissingProgramIsSentOnce) {
