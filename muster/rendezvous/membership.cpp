@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <set>
 
 #include "muster/base/error.h"
 #include "muster/base/strings.h"
@@ -229,11 +230,31 @@ Decision open(const State& state, const MembershipOptions& options, const std::s
   return decision;
 }
 
+// Where nobody knows the hosts: who has come, whom that leaves, and what to do about it.
+void tell_of_unnamed(const State& state, const MembershipOptions& options, std::vector<std::string>& parts) {
+  std::vector<const Node*> here;
+  std::set<int> ranks;
+  for (const auto& [id, node] : state.nodes) {
+    here.push_back(&node);
+    ranks.insert(node.join.rank.value_or(-1));
+  }
+  if (!here.empty())
+    parts.push_back(some_of(here, ", ", [](const Node* node) { return node->join.host; }) +
+                    (here.size() == 1 ? " is there" : " are there"));
+  std::vector<int> missing;
+  for (int rank = 0; options.fixed_ranks && rank < options.max_nodes; ++rank)
+    if (!ranks.contains(rank)) missing.push_back(rank);
+  if (!missing.empty())
+    parts.push_back("no word of node rank " + some_of(missing, ", ", [](int rank) { return std::to_string(rank); }));
+  if (!options.way_in.empty()) parts.push_back(options.way_in + ", or give them longer with --join-timeout");
+}
+
 Decision end_with_too_few(const State& state, const MembershipOptions& options, const Missing& missing,
                           const std::string& when) {
   std::vector<std::string> parts = {fmt::format("{}{}", count_text(state, options), when)};
   if (!state.gone.empty()) parts.push_back(sentences(state.gone));
   if (!missing.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, missing));
+  if (options.expected == 0 && state.round < 0) tell_of_unnamed(state, options, parts);
   if (!missing.hopeless.empty()) parts.push_back(hopeless_text(state, options, missing));
   auto telling = std::ranges::find_if(
       missing.hopeless, [&](int position) { return state.hopeless.at(position).exit_code != kMusterFailed; });

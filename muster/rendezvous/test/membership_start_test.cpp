@@ -49,7 +49,7 @@ TEST(Opening, TooFewWaitUntilTheJoinTimeout) {
   job.pass(1);
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 125);
-  EXPECT_EQ(job.last.reason, "1 of 4 nodes, 2 needed after 600 s");
+  EXPECT_EQ(job.last.reason, "1 of 4 nodes, 2 needed after 600 s; n1 is there");
 }
 
 TEST(Opening, LastCallDoesNotOutlastTheJoinTimeout) {
@@ -267,6 +267,20 @@ TEST(Growing, NodesBeyondMaxAreSparesAndStepIn) {
 }
 
 // --- fixed ranks ----------------------------------------------------------------------------------------------------
+
+TEST(FixedRanks, ThoseThatNeverCameAreNamed) {
+  Job job(Job::nodes(4, 4));
+  job.options.lease = std::chrono::hours(1);
+  job.options.fixed_ranks = true;
+  job.options.way_in = "start it there";
+  job.joins("a", {}, 0);
+  job.joins("b", {}, 2);
+  job.pass(600);
+  EXPECT_EQ(job.settle(), "join-timeout");
+  EXPECT_EQ(job.last.reason,
+            "2 of 4 nodes after 600 s; a, b are there; no word of node rank 1, 3; start it there, or give them longer "
+            "with --join-timeout");
+}
 
 TEST(FixedRanks, EveryRankIsNeededAndKept) {
   Job job(Job::nodes(1, 3));
