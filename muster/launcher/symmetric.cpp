@@ -155,6 +155,8 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
     if (!first) first = listener.error();
     if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job(port, spec)) return std::optional<net::Listener>();
   }
+  if (spec.hosts == Symmetric::Hosts::kGuess)
+    first->hint = "choose another one; if that is the other node of this job, give both the same --rdzv-id";
   return *first;
 }
 
