@@ -72,10 +72,9 @@ std::optional<std::string> slurm_address(const std::string& node) {
   return address && *address != node ? std::optional(*std::move(address)) : std::nullopt;
 }
 
-Result<void> check_interface(const std::string& wanted) {
-  auto chosen = net::select_interfaces(net::interface_addresses(), wanted);
-  if (!chosen) return chosen.error();
-  return {};
+Result<bool> is_loopback(const std::string& wanted) {
+  MUSTER_TRY(std::vector<net::InterfaceAddress> chosen, net::select_interfaces(net::interface_addresses(), wanted));
+  return std::all_of(chosen.begin(), chosen.end(), [](const auto& each) { return each.loopback; });
 }
 
 Result<std::string> read_text(const std::string& path) {
@@ -150,7 +149,7 @@ Facts real_facts(int launcher) {
   facts.is_this_machine = is_this_machine;
   facts.slurm_address = slurm_address;
   facts.check_port = check_port;
-  facts.check_interface = check_interface;
+  facts.is_loopback = is_loopback;
   facts.read_file = read_text;
   facts.munge = [] {
     auto munge = rendezvous::Munge::open();

@@ -60,8 +60,8 @@ struct Facts {
   std::function<std::optional<std::string>(const std::string&)> slurm_address;
   // Fails when a TCP port of this machine is taken.
   std::function<Result<void>(uint16_t)> check_port;
-  // Fails when this machine has no such interface or network.
-  std::function<Result<void>(const std::string&)> check_interface;
+  // Whether an interface or network of this machine is loopback's alone; fails when there is none of that name.
+  std::function<Result<bool>(const std::string&)> is_loopback;
   // A small text file.
   std::function<Result<std::string>(const std::string&)> read_file;
   // The user's key (user_key.h); `make` it where there is none.

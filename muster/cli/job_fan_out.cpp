@@ -60,8 +60,21 @@ Result<void> Planner::plan_named_hosts() {
                       parsed_.given(Opt::kLocalNodes) ? launcher::Way::kLocal : launcher::Way::kSsh);
 }
 
+// A host that no resolver knows may be ssh's name for this one.
+Result<void> Planner::check_loopback(const std::vector<cluster::Host>& hosts) const {
+  if (!loopback_) return {};
+  for (const cluster::Host& host : hosts)
+    if (auto own = facts_.is_this_machine(host.name); own && !*own)
+      return about(Opt::kInterface,
+                   {ErrorKind::kUsage,
+                    fmt::format("{} is loopback, where {} cannot reach this machine", text(Opt::kInterface), host.name),
+                    "name the interface of the network that they share"});
+  return {};
+}
+
 Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way) {
   launcher::FanOut spec;
+  if (way != launcher::Way::kLocal) MUSTER_TRY_VOID(check_loopback(hosts));
   spec.way = way;
   spec.hosts = std::move(hosts);
   if (parsed_.given(Opt::kTokenFile) || parsed_.flag(Opt::kInsecure))

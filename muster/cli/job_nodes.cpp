@@ -68,7 +68,9 @@ Result<void> Planner::plan_ports() {
     ports_ = *ports;
   }
   if (!parsed_.given(Opt::kInterface)) return {};
-  if (auto there = facts_.check_interface(text(Opt::kInterface)); !there) return about(Opt::kInterface, there.error());
+  auto loopback = facts_.is_loopback(text(Opt::kInterface));
+  if (!loopback) return about(Opt::kInterface, loopback.error());
+  loopback_ = *loopback;
   return {};
 }
 

@@ -75,6 +75,7 @@ class Planner {
 
   // job_fan_out.cpp: those that are started from here.
   Result<void> plan_named_hosts();
+  Result<void> check_loopback(const std::vector<cluster::Host>& hosts) const;
   Result<void> plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way);
   Result<std::vector<cluster::Host>> named_hosts();
 
@@ -154,6 +155,7 @@ class Planner {
   bool derived_ = false;                       // the nodes of a step find each other by its name
   std::map<std::string, std::string> conf_;
   agent::PortRange ports_;
+  bool loopback_ = false;  // --interface has nothing else
   JobPlan plan_;
   agent::JobSpec& job_ = plan_.job;
   bool old_torch_ = false;

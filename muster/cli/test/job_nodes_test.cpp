@@ -182,6 +182,9 @@ TEST(FanOutOptions, BadValues) {
   EXPECT_EQ(error("--port-range=9-8"),
             "--port-range: '9-8' is no range of ports; write A-B with numbers from 1 to 65535");
   EXPECT_EQ(error("--interface=eth7"), "--interface: there is no eth7 here");
+  EXPECT_EQ(machine.error({"--hosts=localhost,10.9.9.9", "--interface=lo", "train.py"}),
+            "--interface: lo is loopback, where 10.9.9.9 cannot reach this machine; name the interface of the network "
+            "that they share");
   EXPECT_EQ(error("--rdzv-id="), "--rdzv-id: it is empty; give all nodes the same name, or leave it out");
   EXPECT_EQ(error("--stdin=0"),
             "--stdin: workers on several nodes cannot read what is typed or piped in here; leave it out, and let them "

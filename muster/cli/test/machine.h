@@ -76,8 +76,9 @@ struct Machine {
       if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
       return {};
     };
-    facts.check_interface = [](const std::string& wanted) -> Result<void> {
-      if (wanted == "eth0" || wanted == "10.0.0.0/8") return {};
+    facts.is_loopback = [](const std::string& wanted) -> Result<bool> {
+      if (wanted == "eth0" || wanted == "10.0.0.0/8") return false;
+      if (wanted == "lo") return true;
       return usage_error("there is no {} here", wanted);
     };
     facts.read_file = [this](const std::string& path) -> Result<std::string> {
