@@ -55,6 +55,7 @@ def error(done):
         (["--hosts", "n1", "--grow", "soon"], "choose now, restart, never"),
         (["--hosts", "n1", "--port-range", "9-1"], "'9-1' is no range of ports"),
         (["--hosts", "n1", "--interface", "no-such-interface"], "--interface: "),
+        (["--hosts", "192.0.2.1", "--interface", "lo"], "--interface: lo is loopback, where 192.0.2.1 cannot reach"),
         (["--hosts", "n1", "--stdin", "all"], "cannot read what is typed or piped in here"),
         (["--nnodes", "2", "--rdzv-backend", "c10d"], "give --rdzv-endpoint HOST"),
         (["--nnodes", "2", "--node-rank", "2", "--master-addr", "h"], "there is no node 2 in a job of 2 nodes"),
@@ -117,6 +118,34 @@ def test_a_key_that_others_can_read_is_refused(call):
     key.chmod(0o600)
     assert "no secret" not in call(args).stdout
     assert "no secret" in call([*args[:1], "--insecure", *args[1:]]).stdout
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (
+            ["--node-rank", "0", "--master-addr", "localhost"],
+            "no word of node rank 1; start the same command there, with its own --node-rank, or give them longer with",
+        ),
+        (
+            ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost"],
+            "start the same command, with the same --rdzv-id, on the others, or give them longer with --join-timeout",
+        ),
+    ],
+)
+def test_who_did_not_come_is_said(call, words, said):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [*words[:-1], f"{words[-1]}:{port}"] if "c10d" in words else [*words, "--master-port", port]
+    done = call(["run", "--nnodes", "2", *words, "--rdzv-id", "lonely", "--join-timeout", "1", "true"], code=125)
+    assert f"; {socket.gethostname()} is there; {said}" in done.stderr
+
+
+def test_a_taken_endpoint_may_be_the_other_node(call):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        endpoint = f"localhost:{taken.getsockname()[1]}"
+        done = call(["run", "--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint, "true"], code=2)
+    assert "if that is the other node of this job, give both the same --rdzv-id" in done.stderr
 
 
 def test_the_token_is_no_variable_of_a_worker(call):

@@ -152,6 +152,15 @@ def test_without_munge_the_users_key_is_enough(slurm, beats):
     assert (lab.cluster.home / ".config/muster/key").exists()
 
 
+@pytest.mark.parametrize("only", ["n1", "n2", "n[12]"])
+def test_a_node_that_cannot_be_set_up_is_exit_code_2(slurm, only):
+    lab = slurm(2, gpus=0)
+    setup = lab.file("setup.sh", f"echo hello >&2\ncase $(uname -n) in {only}) ls /no/such/place;; esac\n")
+    ended = lab.batch(f"{lab.muster} run --prologue {setup} echo started", "-N2")
+    assert (ended.code, ended.out) == (2, ""), ended
+    assert re.search(r"missing .*n[12]: line 2 of .*setup.sh", ended.err, re.S), ended
+
+
 def test_without_either_it_says_so(slurm, beats):
     lab = slurm(2, gpus=0, conf=["AuthInfo=cred_expire=5,socket=/run/munge/slurm.socket"])
     ended = lab.batch(f"{lab.muster} run --join-timeout 20 {BEAT} {beats.directory}", "-N2", env={"HOME": HOME})
