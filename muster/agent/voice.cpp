@@ -1,6 +1,6 @@
 #include "muster/agent/voice.h"
 
-#include "muster/agent/printable.h"
+#include "muster/base/printable.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {

@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "muster/base/printable.h"
+
 namespace muster {
 
-std::string Error::text() const { return hint.empty() ? message : message + "; " + hint; }
+std::string Error::text() const { return escaped(hint.empty() ? message : message + "; " + hint); }
 
 int exit_code(const Error& error) {
   switch (error.kind) {

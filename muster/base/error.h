@@ -23,7 +23,7 @@ struct Error {
   std::string message;
   std::string hint;  // "use …", without a final full stop; may be empty
 
-  // "message; hint" as the command line prints it.
+  // "message; hint" as the command line prints it: one line, whatever somebody else's words are in it.
   std::string text() const;
 };
 

@@ -1,6 +1,7 @@
 #include "muster/base/fd.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,6 +29,14 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
     text.append(buffer, static_cast<size_t>(n));
   }
   return text;
+}
+
+Result<Fd> memory_file(std::string_view text) {
+  Fd file(::memfd_create("muster", MFD_CLOEXEC));
+  if (!file) return system_error(errno, "memfd_create");
+  MUSTER_TRY_VOID(write_all(file.get(), text.data(), text.size()));
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return system_error(errno, "lseek");
+  return file;
 }
 
 Result<void> set_nonblocking(int fd, bool on) {

@@ -2,9 +2,18 @@
 
 #include <unistd.h>
 
+#include "muster/base/printable.h"
+#include "muster/base/strings.h"
+
 namespace muster {
 
 Log::Log(Sink sink, LogLevel threshold) : sink_(std::move(sink)), threshold_(threshold) {}
+
+void Log::tell(LogLevel level, std::string_view text) {
+  std::vector<std::string> lines;  // torchrun has messages of several
+  for (std::string_view line : split(text, '\n')) lines.push_back(escaped(line));
+  sink_(level, join(lines, "\n"));
+}
 
 Log Log::to_stderr(LogLevel threshold) {
   return Log(

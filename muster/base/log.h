@@ -11,7 +11,7 @@ namespace muster {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// What muster itself says, one line a call, without a trailing newline. Whoever owns the terminal supplies the
+// What muster itself says, one line a call, without a trailing newline: what others wrote in it is escaped. Whoever owns the terminal supplies the
 // sink, so that our lines never cut through a worker's. Passed by reference; there is no global logger.
 class Log {
  public:
@@ -42,8 +42,9 @@ class Log {
  private:
   template <typename... Args>
   void write(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-    if (level >= threshold_) sink_(level, fmt::format(format, std::forward<Args>(args)...));
+    if (level >= threshold_) tell(level, fmt::format(format, std::forward<Args>(args)...));
   }
+  void tell(LogLevel level, std::string_view text);
 
   Sink sink_;
   LogLevel threshold_;

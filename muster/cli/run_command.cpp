@@ -9,6 +9,7 @@
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
 #include "muster/base/fd.h"
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 #include "muster/cli/agent_fetch.h"
 #include "muster/cli/commands.h"
@@ -62,7 +63,7 @@ int planning_failure(Verb verb, const std::string& program, const Error& error) 
 void say_note(Verb verb, const Note& note) {
   const bool ours = dialect_of(verb) == Dialect::kMuster;
   const std::string prefix = ours ? std::string(log_prefix(note.level)) : agent::torchrun_prefix(note.level);
-  for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, line));
+  for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, escaped(line)));
 }
 
 void say_notes(Verb verb, const JobPlan& plan) {

@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
-#include "muster/agent/printable.h"
 #include "muster/agent/supervisor.h"
 #include "muster/base/fd.h"
+#include "muster/base/printable.h"
 #include "muster/environment/capture.h"
 
 namespace muster::cli {
@@ -16,7 +16,7 @@ void say(const std::string& text) { (void)write_all(STDERR_FILENO, text.data(), 
 
 // A launcher puts the host in front of what its agents say.
 void show(const std::string& output, const std::string& host, bool by_launcher, size_t most) {
-  for (const std::string& line : agent::last_lines(output, most))
+  for (const std::string& line : last_lines(output, most))
     say(by_launcher ? line + "\n" : fmt::format("[{}] {}\n", host, line));
 }
 

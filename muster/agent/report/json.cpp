@@ -1,9 +1,9 @@
 // The report as JSON (--report FILE). docs/guide/failures.md has the schema, from which no name is ever taken away.
 #include <nlohmann/json.hpp>
 
-#include "muster/agent/printable.h"
 #include "muster/agent/report.h"
 #include "muster/agent/report/words.h"
+#include "muster/base/printable.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {

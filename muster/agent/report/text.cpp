@@ -2,9 +2,9 @@
 #include <map>
 #include <utility>
 
-#include "muster/agent/printable.h"
 #include "muster/agent/report.h"
 #include "muster/agent/report/words.h"
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 #include "muster/process/signals.h"
 

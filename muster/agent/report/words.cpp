@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "muster/agent/printable.h"
 #include "muster/agent/report/last_words.h"
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 #include "muster/process/signals.h"
 

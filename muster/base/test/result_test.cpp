@@ -36,6 +36,7 @@ TEST(Result, MovesOutOfTemporary) {
 
 TEST(Error, TextJoinsMessageAndHint) {
   EXPECT_EQ((Error{ErrorKind::kUsage, "no script", "give one"}.text()), "no script; give one");
+  EXPECT_EQ(usage_error("no {}", "\r\x1b[2K\nmuster: all is well").text(), "no \\x0d\\x1b[2K\\x0amuster: all is well");
   EXPECT_EQ(exit_code(usage_error("x")), 2);
   EXPECT_EQ(exit_code(system_error(2, "open")), 125);
 }

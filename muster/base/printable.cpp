@@ -1,4 +1,4 @@
-#include "muster/agent/printable.h"
+#include "muster/base/printable.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 #include "muster/base/strings.h"
 
-namespace muster::agent {
+namespace muster {
 namespace {
 
 constexpr char kEscape = '\x1b';
@@ -49,6 +49,21 @@ size_t sequence_length(std::string_view text) {
   return length;
 }
 
+// Takes one character off the front of `rest`, and shows it.
+void show_next(std::string_view& rest, std::string& text) {
+  const char c = rest[0];
+  size_t length = sequence_length(rest);
+  if (length == 0) {
+    text += kReplacement;
+    length = 1;
+  } else if (length == 1 && ((c >= 0 && c < ' ' && c != '\t') || c == '\x7f')) {
+    text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  } else {
+    text += rest.substr(0, length);
+  }
+  rest.remove_prefix(length);
+}
+
 }  // namespace
 
 std::string printable(std::string_view line) {
@@ -56,23 +71,18 @@ std::string printable(std::string_view line) {
   if (size_t overwritten = line.rfind('\r'); overwritten != std::string_view::npos) line.remove_prefix(overwritten + 1);
   std::string text;
   while (!line.empty()) {
-    char c = line[0];
-    if (c == kEscape) {
+    if (line[0] == kEscape)
       line.remove_prefix(escape_length(line));
-      continue;
-    }
-    size_t length = sequence_length(line);
-    if (length == 0) {
-      text += kReplacement;
-      length = 1;
-    } else if (length == 1 && ((c >= 0 && c < ' ' && c != '\t') || c == '\x7f')) {
-      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      text += line.substr(0, length);
-    }
-    line.remove_prefix(length);
+    else
+      show_next(line, text);
   }
   return text;
+}
+
+std::string escaped(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) show_next(text, shown);
+  return shown;
 }
 
 std::vector<std::string> last_lines(std::string_view text, size_t count) {
@@ -88,4 +98,4 @@ std::vector<std::string> last_lines(std::string_view text, size_t count) {
   return lines;
 }
 
-}  // namespace muster::agent
+}  // namespace muster

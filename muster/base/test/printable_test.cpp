@@ -1,9 +1,11 @@
-#include "muster/agent/printable.h"
+#include "muster/base/printable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace muster::agent {
+#include "muster/base/log.h"
+
+namespace muster {
 namespace {
 
 using namespace std::string_literals;
@@ -38,6 +40,17 @@ TEST(Printable, ReplacesWhatIsNoUtf8) {
             bad + bad + "31m");  // C1 control
 }
 
+TEST(Escaped, HidesNothing) {
+  EXPECT_EQ(escaped("a \x1b[2Jb\r\nc\td\x7f"), "a \\x1b[2Jb\\x0d\\x0ac\td\\x7f");
+  EXPECT_EQ(escaped("grün\xff"), "grün\xEF\xBF\xBD");
+}
+
+TEST(Escaped, IsWhatALogSays) {
+  std::string said;
+  Log([&](LogLevel, std::string_view text) { said = text; }).warn("refused {}", "\x1b[2Jroot\rx\ny");
+  EXPECT_EQ(said, "refused \\x1b[2Jroot\\x0dx\ny");
+}
+
 TEST(Printable, ShowsTheLastStateOfAProgressLine) { EXPECT_EQ(printable("10%\r20%\r30%\r\n"), "30%"); }
 
 TEST(LastLines, TakesTheLastAndSkipsBlankOnesAtTheEnd) {
@@ -48,4 +61,4 @@ TEST(LastLines, TakesTheLastAndSkipsBlankOnesAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace muster::agent
+}  // namespace muster
