@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 
 namespace muster::container {
@@ -39,10 +40,11 @@ std::string last_words(std::string_view text) {
   constexpr size_t kLines = 3, kMost = 600;
   Words lines;
   for (std::string_view line : split(text, '\n'))
-    if (!trim(line).empty()) lines.emplace_back(trim(line));
+    if (std::string clean = printable(line); !trim(clean).empty()) lines.emplace_back(trim(clean));
   if (lines.size() > kLines) lines.erase(lines.begin(), lines.end() - kLines);
   std::string words = join(lines, "; ");
-  return words.size() <= kMost ? words : words.substr(words.size() - kMost);
+  // What a cut has left of a character is none.
+  return words.size() <= kMost ? words : printable(std::string_view(words).substr(words.size() - kMost));
 }
 
 Error failure(const std::string& host, const std::string& what, std::string_view errors, const Words& command) {

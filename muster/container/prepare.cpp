@@ -1,14 +1,8 @@
 #include "muster/container/prepare.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pwd.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 
 #include "muster/base/fd.h"
@@ -16,66 +10,13 @@
 #include "muster/base/strings.h"
 #include "muster/container/failure.h"
 #include "muster/container/inside.h"
+#include "muster/container/node.h"
 #include "muster/process/command.h"
 
 namespace muster::container {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-bool has_cdi() {
-  std::error_code error;
-  for (const char* folder : {"/etc/cdi", "/var/run/cdi"})
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-      if (it->path().filename().string().find("nvidia") != std::string::npos) return true;
-  return false;
-}
-
-std::string user_name() {
-  const passwd* entry = ::getpwuid(::geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(::geteuid());
-}
-
-Node this_node(Kind kind) {
-  Node node{.uid = ::geteuid(), .gid = ::getegid(), .user = user_name()};
-  if (exists("/dev/nvidiactl")) {
-    node.gpus = Gpus::kNvidia;
-    node.cdi = has_cdi();
-  } else if (exists("/dev/kfd")) {
-    node.gpus = Gpus::kAmd;
-  }
-  // Of this node, not of a shared home: "once a node". /var/tmp outlives a reboot, as the containers of enroot do.
-  node.storage = fmt::format("/var/tmp/muster-{}/{}", node.uid, name_of(kind));
-  return node;
-}
-
-// Ours alone: whoever can write there could swap what we are going to run.
-Result<void> make_own_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return system_error(errno, fmt::format("cannot make {}", path));
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return system_error(errno, path);
-  if (S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() && (status.st_mode & 022) == 0) return {};
-  return Error{ErrorKind::kSystem, fmt::format("{} is not a directory of ours alone", path),
-               fmt::format("remove it: rm -r {}", shell_quote(path))};
-}
-
-// One muster of this node at a time. Released with the descriptor, by whatever way its holder ends.
-Result<Fd> take_turn(const std::string& path, Deadline deadline, const std::function<void()>& waiting) {
-  constexpr int kPeriodMs = 50;
-  Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!file) return system_error(errno, fmt::format("cannot open {}", path));
-  for (bool said = false; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; said = true) {
-    if (errno != EWOULDBLOCK && errno != EINTR) return system_error(errno, fmt::format("cannot lock {}", path));
-    if (deadline.passed())
-      return Error{ErrorKind::kTimeout, fmt::format("another muster holds {} and does not end", path), {}};
-    if (!said && waiting) waiting();
-    ::poll(nullptr, 0, kPeriodMs);
-  }
-  return file;
-}
 
 class Preparation {
  public:
@@ -131,17 +72,13 @@ class Preparation {
     return environment;
   }
 
-  // A path, where it looks like one or there is one; else a name that the runtime may know.
+  // A path, where it is written as one or there is one; else a name that the runtime may know.
   Result<void> find_image() {
     std::string& image = spec().image;
     if (image.empty()) return {};
     plan_.place = {Place::Form::kName, image};
-    const bool path = image.starts_with('/') || image.starts_with("./") || image.starts_with("../");
     // podman's names look like relative paths.
-    if (!path && (spec().kind == Kind::kPodman || !exists(image))) {
-      if (spec().kind == Kind::kEnroot && !container_may_exist()) return missing(image);
-      return {};
-    }
+    if (!is_written_as_path(spec().kind, image) && (spec().kind == Kind::kPodman || !exists(image))) return {};
     if (!exists(image)) return container_may_exist() ? Result<void>() : missing(image);
     std::error_code ignored;
     image = fs::absolute(image, ignored).string();
@@ -153,7 +90,7 @@ class Preparation {
   bool container_may_exist() { return !spec().name.empty(); }
 
   Error missing(const std::string& image) const {
-    return {ErrorKind::kUsage, fmt::format("{}: there is no image {}", request_.host, image),
+    return {ErrorKind::kUsage, fmt::format("{}: there is no image {}: no such file", request_.host, image),
             "give a file or directory that every node sees"};
   }
 
@@ -219,7 +156,7 @@ class Preparation {
     if (spec().image.empty())
       return Error{ErrorKind::kUsage, fmt::format("{}: {} has no container {}", request_.host, runtime(), spec().name),
                    "name the image to make it of with --container"};
-    if (spec().kind != Kind::kPodman && plan_.place.form == Place::Form::kName && spec().image.starts_with('/'))
+    if (plan_.place.form == Place::Form::kName && is_written_as_path(spec().kind, spec().image))
       return missing(spec().image);
     return make_kept_one(making, there);
   }

@@ -106,7 +106,22 @@ Result<void> check(const Spec& spec) {
     return Error{ErrorKind::kUsage, fmt::format("enroot runs image files, and {} is an address", spec.image),
                  fmt::format("fetch it once with 'enroot import -o image.sqsh {}' and give --container image.sqsh",
                              shell_quote(spec.image))};
+  const auto& options = spec.options;
+  if (spec.kind == Kind::kCharliecloud && std::find(options.begin(), options.end(), "--env-no-expand") != options.end())
+    return Error{ErrorKind::kUsage,
+                 "--env-no-expand would keep workers from their variables, which ch-run is told by name",
+                 "leave it out"};
   return check_mounts(spec);
+}
+
+bool is_written_as_path(Kind kind, std::string_view image) {
+  constexpr std::array<std::string_view, 13> kEndings = {".sqsh",    ".sqfs", ".squashfs", ".sif",     ".img",
+                                                         ".tar",     ".tgz",  ".tar.gz",   ".tar.bz2", ".tar.xz",
+                                                         ".tar.zst", ".oci",  ".simg"};
+  if (image.find("://") != std::string_view::npos) return false;
+  if (kind == Kind::kEnroot || kind == Kind::kApptainer) return true;
+  return image.starts_with('/') || image.starts_with("./") || image.starts_with("../") || image.starts_with("~/") ||
+         std::any_of(kEndings.begin(), kEndings.end(), [&](auto ending) { return image.ends_with(ending); });
 }
 
 Result<Found> find_runtime(std::string_view wanted, const FindProgram& find) {

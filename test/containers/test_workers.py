@@ -59,6 +59,21 @@ def test_a_worker_has_the_whole_contract(run_inside, runtime, job_dir):
         assert "LD_LIBRARY_PATH" not in env
 
 
+def test_what_was_given_wins_over_the_image(run_inside, runtime, image, tmp_path_factory):
+    """Whatever is in a value: charliecloud reads quotes and dollars in what it is told to set."""
+    root = image
+    if runtime.name == "charliecloud":
+        root = shutil.copytree(image, tmp_path_factory.mktemp("with-variables") / "root", symlinks=True)
+        (root / "ch").mkdir()
+        (root / "ch/environment").write_text("SECRET=the image's\nRANK=17\nEMPTY=not\nOTHER=kept\n")
+    values = {"SECRET": "'$HOME:hush'", "EMPTY": ""}
+    done = run_inside(["--container", root, *(f"--env={name}={value}" for name, value in values.items()), "look.py"])
+    env = looks(done)[0]["environment"]
+    assert {name: env[name] for name in values} == values
+    assert not [name for name in env if name.startswith("__muster")]
+    assert runtime.name != "charliecloud" or env["OTHER"] == "kept"
+
+
 def test_the_store_lets_workers_in(run_inside):
     done = run_inside(["--nproc-per-node", "2", "meet.py"])
     assert done.returncode == 0, done.stderr
@@ -180,7 +195,10 @@ def test_a_failed_worker_is_started_again(run_inside):
 
 
 @pytest.mark.parametrize("args, words", [
-    (["--container", "/nowhere/image"], "there is no image /nowhere/image; give a file or directory that every node sees"),
+    (["--container", "/nowhere/image"],
+     "there is no image /nowhere/image: no such file; give a file or directory that every node sees"),
+    (["--container", "missing.sqsh"],
+     "there is no image missing.sqsh: no such file; give a file or directory that every node sees"),
     (["--mount", "/nowhere:/mnt"], "/nowhere cannot be mounted: it does not exist; name what every node has"),
     (["--container-option=--no-such-option"], "no-such-option"),
 ])  # fmt: skip

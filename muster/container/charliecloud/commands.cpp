@@ -1,5 +1,6 @@
 // ch-run executes the program inside: the worker keeps the process that was started, its group and its exit status. The
-// node's environment goes along as it is, /tmp and /dev too.
+// node's environment goes along as it is, /tmp and /dev too. What is to win over the image is set again behind the image's
+// own variables, from a copy under another name: no value is an argument, and ch-run reads no quotes or dollars in it.
 
 #include "muster/container/inside.h"
 #include "muster/container/runtimes.h"
@@ -10,6 +11,13 @@ namespace {
 std::string sibling(const std::string& program, const std::string& name) {
   const size_t slash = program.rfind('/');
   return slash == std::string::npos ? name : program.substr(0, slash + 1) + name;
+}
+
+constexpr std::string_view kCopy = "__muster_own_";
+
+void set_last(CommandLine& line, const std::pair<std::string, std::string>& variable) {
+  line.argv.push_back(fmt::format("--set-env={0}=${1}{0}", variable.first, kCopy));
+  line.environment.emplace_back(fmt::format("{}{}", kCopy, variable.first), variable.second);
 }
 
 bool is_shown_anyway(const Mount& mount) {
@@ -45,13 +53,14 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
     const bool own = is_workers_own(plan, worker, variable);
     if (name == "TMPDIR") {
       // ch-run would take it for what is to be /tmp inside.
-      if (value != "/tmp") line.argv.push_back(fmt::format("--set-env=TMPDIR={}", value));
+      if (value != "/tmp") set_last(line, variable);
       continue;
     }
-    if (own && plan.image_variables.contains(name)) line.argv.push_back(fmt::format("--set-env={}={}", name, value));
+    if (own && plan.image_variables.contains(name)) set_last(line, variable);
     if (name == "HOME" || name == "USER" || own || (!worker.bare && !belongs_outside(name)))
       line.environment.push_back(variable);
   }
+  if (line.argv.back().starts_with("--set-env=")) line.argv.push_back(fmt::format("--unset-env={}*", kCopy));
   if (find(line.environment, "PATH") == nullptr) set(line.environment, "PATH", kImagePath);
   if (find(line.environment, "USER") == nullptr) set(line.environment, "USER", plan.node.user);  // it insists on one
   for (const Mount& mount : spec.mounts)

@@ -45,6 +45,18 @@ Words place_words(const Plan& plan) {
   return {"--rootfs", plan.spec.writable ? plan.place.text : plan.place.text + ":O"};
 }
 
+// What the image sets, which podman does not know of a directory. By value only what podman needs itself for its own sake:
+// paths, and nothing of anybody's.
+Words image_variable(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable,
+                     CommandLine& line) {
+  const auto& [name, value] = variable;
+  for (const auto& other : worker.environment)
+    if (other.first == name && is_workers_own(plan, worker, other)) return {};
+  if (belongs_outside(name) || name == "TMPDIR") return {fmt::format("--env={}={}", name, value)};
+  set(line.environment, name, value);
+  return {"--env=" + name};
+}
+
 }  // namespace
 
 Existence existence(const Plan& plan) {
@@ -87,7 +99,7 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
   for (const Mount& mount : spec.mounts)
     line.argv.push_back(fmt::format("--volume={}:{}:{}", mount.source, mount.target, mount.read_only ? "ro" : "rw"));
   line.argv.push_back("--workdir=" + spec.directory);
-  for (const auto& [name, value] : plan.image_environment) line.argv.push_back(fmt::format("--env={}={}", name, value));
+  for (const auto& variable : plan.image_environment) append(line.argv, image_variable(plan, worker, variable, line));
   for (const auto& variable : worker.environment)
     if (goes_inside(plan, worker, variable) && is_plain_name(variable.first))
       line.argv.push_back("--env=" + variable.first);

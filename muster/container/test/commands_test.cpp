@@ -212,9 +212,36 @@ TEST(Golden, EveryFileBelongsToACase) {
 }
 
 TEST(Commands, NothingSecretIsAnArgument) {
-  for (Kind kind : {Kind::kEnroot, Kind::kApptainer, Kind::kPodman, Kind::kCharliecloud})
-    for (const std::string& word : worker_command(everything(kind), worker()).argv)
-      EXPECT_EQ(word.find("hush"), std::string::npos) << name_of(kind) << ": " << word;
+  for (Kind kind : {Kind::kEnroot, Kind::kApptainer, Kind::kPodman, Kind::kCharliecloud}) {
+    for (bool in_image : {false, true}) {
+      Plan plan = everything(kind);
+      if (in_image) plan.image_variables.insert({"SECRET", "TMPDIR", "NOTE"});
+      if (in_image && kind == Kind::kPodman) plan.image_environment.emplace_back("API_KEY", "hush");
+      Worker one = worker();
+      one.environment.emplace_back("TMPDIR", "/hush");
+      for (const std::string& word : worker_command(plan, one).argv)
+        EXPECT_EQ(word.find("hush"), std::string::npos) << name_of(kind) << ": " << word;
+    }
+  }
+}
+
+// What of the worker's own wins over the image: see the golden files for the rest.
+TEST(Commands, WhatTheImageSetsGoesByTheRuntimesEnvironment) {
+  Plan plan = everything(Kind::kPodman);
+  plan.image_environment = {{"PATH", "/opt/conda/bin"}, {"LANG", "C"}, {"RANK", "none"}};
+  const CommandLine line = worker_command(plan, worker());
+  auto has = [&](const std::string& word) { return std::count(line.argv.begin(), line.argv.end(), word); };
+  auto value = [&](const std::string& name) {
+    auto found =
+        std::find_if(line.environment.begin(), line.environment.end(), [&](auto& v) { return v.first == name; });
+    return found == line.environment.end() ? "" : found->second;
+  };
+  EXPECT_EQ(has("--env=PATH=/opt/conda/bin"), 1);
+  EXPECT_EQ(has("--env=LANG"), 1);
+  EXPECT_EQ(has("--env=RANK"), 1);
+  EXPECT_EQ(value("LANG"), "C");
+  EXPECT_EQ(value("RANK"), "3");
+  EXPECT_EQ(value("PATH"), "/opt/site/bin:/usr/bin");
 }
 
 TEST(Commands, AProbeSaysPythonAndVariables) {

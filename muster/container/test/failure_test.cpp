@@ -25,6 +25,12 @@ TEST(Failure, NamespacesAreAskedFor) {
             std::string::npos);
 }
 
+TEST(Failure, ARuntimesControlCharactersReachNoTerminal) {
+  const Error error =
+      failure("n2", "podman cannot fetch x\x1b]0;y\a", "\x1b[31mError\x1b[0m: \x07 odd\r\n10%\r20%\n", {"a\x1b"});
+  EXPECT_EQ(error.text(), "n2: podman cannot fetch x\\x1b]0;y\\x07: Error: \\x07 odd; 20%; try it there: 'a\\x1b'");
+}
+
 TEST(Failure, OnlyTheLastLinesAreRepeated) {
   EXPECT_EQ(last_words("1\n2\n\n3\n4\n"), "2; 3; 4");
   EXPECT_EQ(last_words(std::string(5000, 'x')).size(), 600u);

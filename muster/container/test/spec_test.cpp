@@ -73,6 +73,20 @@ TEST(Spec, ARuntimeThatIsMissingIsNamed) {
       "load its module");
 }
 
+TEST(Spec, WhatIsWrittenAsAPathIsNoName) {
+  for (Kind kind : {Kind::kEnroot, Kind::kApptainer, Kind::kPodman, Kind::kCharliecloud}) {
+    for (const char* path : {"/i", "./i", "../i", "missing.sqsh", "images/torch.sif", "torch.tar", "a/torch.tar.gz"})
+      EXPECT_TRUE(is_written_as_path(kind, path)) << path;
+    EXPECT_FALSE(is_written_as_path(kind, "docker://pytorch/pytorch"));
+  }
+  for (const char* name :
+       {"pytorch/pytorch", "docker.io/pytorch/pytorch:latest", "localhost/torch:2.tarred", "debian:12"}) {
+    EXPECT_FALSE(is_written_as_path(Kind::kPodman, name)) << name;
+    EXPECT_FALSE(is_written_as_path(Kind::kCharliecloud, name)) << name;
+    EXPECT_TRUE(is_written_as_path(Kind::kApptainer, name)) << name;
+  }
+}
+
 std::string refusal(const Spec& spec) {
   auto good = check(spec);
   return good ? "accepted" : good.error().text();
@@ -89,6 +103,9 @@ TEST(Spec, WhatARuntimeCannotDoIsRefused) {
             "charliecloud shows the node's /tmp inside and can mount nothing at /tmp/data; mount it elsewhere");
   spec.mounts = {{"/tmp/data", "/tmp/data", false}};
   EXPECT_EQ(refusal(spec), "accepted");
+  spec.options = {"--env-no-expand"};
+  EXPECT_EQ(refusal(spec),
+            "--env-no-expand would keep workers from their variables, which ch-run is told by name; leave it out");
   spec.kind = Kind::kApptainer;
   spec.mounts = {{"/a,b", "/mnt", false}};
   EXPECT_EQ(refusal(spec), "apptainer cannot mount /a,b: it has a comma; mount a directory above it");
