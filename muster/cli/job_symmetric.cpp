@@ -194,7 +194,8 @@ Result<rendezvous::Token> Planner::token(const std::string& run_id, int port, Sy
     return rendezvous::Token::derive(trim(*secret), job);
   // All tasks of Slurm have munge, or none has; and it needs no home directory that they share.
   if (here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask && facts_.munge()) {
-    spec.sealed_as = "symmetric\n" + job;
+    // Of a step as a whole no other has the name; nodes of several steps have no more in common than where they meet.
+    spec.sealed_as = fmt::format("symmetric\n{}\n{}", derived_ ? derived_name() : "", job);
     return rendezvous::Token();
   }
   MUSTER_TRY(std::optional<std::string> key, facts_.user_key(ours_ && !parsed_.flag(Opt::kDryRun)));

@@ -1,5 +1,6 @@
 #include "muster/cli/node_mates.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -81,7 +82,7 @@ Result<NodeMates> NodeMates::open(const std::string& name, int others) {
     error.hint = "start one task a node: srun --ntasks-per-node=1";
     return error;
   }
-  return NodeMates(std::move(listener), others);
+  return NodeMates(std::move(listener), Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), others);
 }
 
 bool NodeMates::wait_for_one(Deadline deadline) const {
@@ -91,12 +92,14 @@ bool NodeMates::wait_for_one(Deadline deadline) const {
 
 void NodeMates::tell(int code, Deadline deadline) {
   const auto byte = static_cast<unsigned char>(code);
+  spare_.reset();
   for (int told = 0; told < others_;) {
     pollfd waiting{.fd = listener_.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, deadline.poll_timeout());
     if (ready == 0 || (ready < 0 && errno != EINTR)) return;
     if (ready < 0) continue;
     Fd mate(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!mate) std::this_thread::sleep_for(kLookPeriod);  // the whole machine may have no descriptor left
     if (!mate || !is_ours(mate.get())) continue;
     (void)::send(mate.get(), &byte, 1, MSG_NOSIGNAL);
     ++told;

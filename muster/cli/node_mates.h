@@ -32,8 +32,10 @@ class NodeMates {
   void tell(int code, Deadline deadline);
 
  private:
-  NodeMates(Fd listener, int others) : listener_(std::move(listener)), others_(others) {}
+  NodeMates(Fd listener, Fd spare, int others)
+      : listener_(std::move(listener)), spare_(std::move(spare)), others_(others) {}
   Fd listener_;
+  Fd spare_;  // a descriptor to accept with, though all others are taken
   int others_;
 };
 

@@ -209,6 +209,8 @@ TEST(Step, TheTokenComesByMungeUnlessOneIsGiven) {
   const Symmetric first = symmetric(one, {"train.py"}), second = symmetric(other, {"train.py"});
   EXPECT_NE(first.sealed_as, "");
   EXPECT_EQ(first.sealed_as, second.sealed_as);
+  const std::string step = one.variables["SLURM_JOB_ID"] + "." + one.variables["SLURM_STEP_ID"];
+  EXPECT_THAT(symmetric(one, {"--rdzv-id", "x", "train.py"}).sealed_as, HasSubstr("\n" + step + " x\n"));
   EXPECT_FALSE(first.job.membership->open_to_all);
   EXPECT_FALSE(one.key_made) << "no home directory is needed";
   one.variables["MUSTER_TOKEN"] = "secret";

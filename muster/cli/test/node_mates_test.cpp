@@ -1,6 +1,8 @@
 #include "muster/cli/node_mates.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +39,27 @@ TEST(NodeMates, EndAsTheFirstDoes) {
   mates.push_back(start_mate(name));
   first->tell(17, Deadline::in(30s));
   for (pid_t mate : mates) EXPECT_EQ(exit_code_of(mate), 17);
+}
+
+TEST(NodeMates, AreToldThoughAllDescriptorsAreTaken) {
+  const std::string name = fresh_name();
+  auto first = NodeMates::open(name, 1);
+  ASSERT_TRUE(first) << first.error().text();
+  const pid_t mate = start_mate(name);
+  ASSERT_TRUE(first->wait_for_one(Deadline::in(30s)));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 64;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  std::vector<Fd> taken;
+  do taken.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  while (taken.back());
+  first->tell(17, Deadline::in(30s));
+  taken.clear();
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  *first = *NodeMates::open(fresh_name(), 1);  // so that the mate does not wait for ever
+  EXPECT_EQ(exit_code_of(mate), 17);
 }
 
 TEST(NodeMates, OneThatNeverComesIsNotWaitedForInVain) {

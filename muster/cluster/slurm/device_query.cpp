@@ -6,6 +6,7 @@ namespace muster::cluster::slurm {
 namespace {
 
 constexpr Duration kAnswerTime = std::chrono::seconds(10);
+constexpr size_t kMostBytes = 4 << 20;  // what is said of 10,000 unlike nodes
 
 }  // namespace
 
@@ -21,7 +22,10 @@ Result<std::unique_ptr<DeviceQuery>> DeviceQuery::start(net::EventLoop& loop, co
                                        .argv = {"scontrol", "show", "job", "-d", job->second},
                                        .environment = environment},
                                       Link::Kill::kGroup,
-                                      {.output = [self](std::string_view bytes) { self->output_ += bytes; },
+                                      {.output =
+                                           [self](std::string_view bytes) {
+                                             if (self->output_.size() <= kMostBytes) self->output_ += bytes;
+                                           },
                                        .said = {},
                                        .ended = [self](const process::ExitStatus&) { self->finish(); }}));
   query->link_->close_input();
@@ -39,7 +43,8 @@ void DeviceQuery::finish() {
   loop_.defer([this, alive = std::weak_ptr(alive_)] {
     if (alive.expired()) return;
     const Done done = std::move(done_);
-    done(parse_devices(output_));
+    // Of too much only the beginning is known.
+    done(output_.size() <= kMostBytes ? parse_devices(output_) : Devices());
   });
 }
 

@@ -12,7 +12,7 @@ namespace muster::cluster::slurm {
 // Asks scontrol what devices the job has on each of its nodes. Destroyed before the answer it asks no longer.
 class DeviceQuery {
  public:
-  // By the loop, in ten seconds at most: what was said by then may be nothing. May destroy the query.
+  // By the loop, in ten seconds at most: what was said by then may be nothing, or too much. May destroy the query.
   using Done = std::function<void(const Devices& devices)>;
 
   // `scontrol`: its path. An error when there is no job to ask about, or it cannot be started.

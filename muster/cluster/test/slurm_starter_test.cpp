@@ -81,6 +81,17 @@ TEST_F(SlurmStarterTest, NodesWithUnlikeDevicesAreOneEach) {
   EXPECT_THAT(all, HasSubstr("--gres=gpu:1 /opt/muster"));
 }
 
+TEST_F(SlurmStarterTest, WhatScontrolSaysHasABound) {
+  dir_.script("scontrol",
+              "echo '   Nodes=n1 CPU_IDs=0 Mem=0 GRES=gpu:3(IDX:0-2)'; echo '   Nodes=n2 CPU_IDs=0 Mem=0 "
+              "GRES=gpu:1(IDX:0)'; yes | head -c 5000000\n");
+  make("exec sleep 600", {}, {{"SLURM_GPUS_ON_NODE", "3"}});
+  start_two();
+  ASSERT_TRUE(run_until(loop_, [&] { return contents(dir_ / "log").ends_with("\n"); }));
+  ASSERT_EQ(calls().size(), 1U) << "srun decides";
+  EXPECT_THAT(calls()[0], HasSubstr("--nodelist=n1,n2 "));
+}
+
 TEST_F(SlurmStarterTest, WhatATaskSaysIsItsNodes) {
   make("echo '0: early' >&2; printf '" + greeting(0, "n2") + "'; printf '" + greeting(1, "n1") +
        "'; echo '1: late' >&2; exec sleep 600");
