@@ -25,8 +25,8 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
 
 std::string report_text(const JobSpec& job, const Report& report, bool colour) {
   // torchrun has no words for what no worker has done.
-  const bool by_nodes = report.kind == "join-timeout" || report.kind == "node-lost" || report.kind == "not-found" ||
-                        report.kind == "not-executable";
+  const bool by_nodes = report.kind == "join-timeout" || report.kind == "node-lost" || report.kind == "set-up-failed" ||
+                        report.kind == "not-found" || report.kind == "not-executable";
   if (job.flavor == Flavor::kMuster || by_nodes) return render(report, colour);
   return report.kind == "worker-failed" || report.kind == "crash-loop" ? render_torchrun(report) : std::string();
 }

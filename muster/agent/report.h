@@ -61,7 +61,7 @@ int job_exit_code(const WorkerOutcome& root);
 // Why the job ended as it did.
 struct Report {
   // "worker-failed", "crash-loop", "signalled", "muster-failed"; of several nodes also "node-lost", "join-timeout",
-  // "not-found", "not-executable": a node lacks what the job is to run
+  // "set-up-failed": a node could not be made ready; "not-found", "not-executable": it lacks what the job is to run
   std::string kind;
   int signal = 0;                       // signalled: the one that we were sent
   std::string message;                  // where no worker is the cause: what failed, in a sentence

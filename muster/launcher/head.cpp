@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <csignal>
-#include <set>
 
 #include "muster/agent/events.h"
 #include "muster/agent/publication.h"
 #include "muster/agent/report/outcome_codec.h"
 #include "muster/agent/report/words.h"
+#include "muster/base/printable.h"
 #include "muster/process/signals.h"
 
 namespace muster::launcher {
@@ -21,8 +21,22 @@ namespace {
 constexpr int kTorchrunFailed = 1;
 // Sooner than this nobody wonders what we wait for.
 constexpr auto kSilence = std::chrono::seconds(1);
-constexpr size_t kNamedHosts = 4;
 constexpr size_t kKeptRefusals = 16;
+
+// Of a node that came and gave up, by its agent's exit code.
+std::string kind_of_refusal(int code) {
+  constexpr int kUsage = 2, kNotExecutable = 126, kNotFound = 127;
+  switch (code) {
+    case kUsage:
+      return "set-up-failed";
+    case kNotFound:
+      return "not-found";
+    case kNotExecutable:
+      return "not-executable";
+    default:
+      return "join-timeout";
+  }
+}
 
 // The same way of failing has the same text, whichever pid, address or time it speaks of.
 std::string fingerprint_of(const agent::WorkerOutcome& root) {
@@ -33,62 +47,10 @@ std::string fingerprint_of(const agent::WorkerOutcome& root) {
 
 }  // namespace
 
-namespace {
-
-// Each with what is known of it.
-std::vector<std::string> missing_hosts(const State& state, const rendezvous::MembershipOptions& membership,
-                                       const std::map<int, std::string>& notes) {
-  std::set<int> here;
-  for (const auto& [id, node] : state.nodes)
-    if (node.join.position) here.insert(*node.join.position);
-  std::vector<std::string> missing;
-  for (int position = 0; position < membership.expected; ++position) {
-    if (here.contains(position)) continue;
-    const auto index = static_cast<size_t>(position);
-    std::string name =
-        index < membership.expected_hosts.size() ? membership.expected_hosts[index] : fmt::format("node {}", position);
-    if (auto note = notes.find(position); note != notes.end() && !note->second.empty())
-      name += fmt::format(" ({})", note->second);
-    missing.push_back(std::move(name));
-  }
-  return missing;
-}
-
-// Of a static rendezvous: "node rank 2" is all that can be said of a node that nobody has heard of.
-std::vector<std::string> missing_ranks(const State& state, const rendezvous::MembershipOptions& membership) {
-  std::vector<std::string> missing;
-  for (int rank = 0; rank < membership.max_nodes; ++rank)
-    if (std::none_of(state.nodes.begin(), state.nodes.end(),
-                     [&](const auto& node) { return node.second.join.rank == rank; }))
-      missing.push_back(fmt::format("{}{}", missing.empty() ? "node rank " : "", rank));
-  return missing;
-}
-
-}  // namespace
-
-std::string waiting_line(const State& state, const rendezvous::MembershipOptions& membership,
-                         const std::map<int, std::string>& notes) {
-  const size_t wanted = static_cast<size_t>(membership.expected > 0 ? membership.expected : membership.max_nodes);
-  std::string line = fmt::format("{} of {} node{}", state.nodes.size(), wanted, wanted == 1 ? "" : "s");
-  std::vector<std::string> missing =
-      membership.fixed_ranks ? missing_ranks(state, membership) : missing_hosts(state, membership, notes);
-  if (missing.empty() && membership.expected == 0) {
-    const size_t needed = rendezvous::needed_nodes(membership);
-    if (state.nodes.size() >= needed) return line + " · last call";
-    return needed < wanted ? fmt::format("{} · {} {} needed", line, needed, needed == 1 ? "is" : "are") : line;
-  }
-  if (missing.empty()) return line;
-  const size_t named = std::min(missing.size(), kNamedHosts);
-  line += fmt::format(" · waiting for {}",
-                      fmt::join(missing.begin(), missing.begin() + static_cast<ptrdiff_t>(named), ", "));
-  if (missing.size() > named) line += fmt::format(" and {} more", missing.size() - named);
-  return line;
-}
-
 Head::Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership)
     : console_(console), job_(job), membership_(membership) {}
 
-void Head::set_note(int position, const std::string& note) { notes_[position] = note; }
+void Head::set_note(int position, const std::string& note) { notes_[position] = escaped(note); }
 
 void Head::show_waiting(const State& state, TimePoint now) {
   using rendezvous::RoundState;
@@ -232,10 +194,7 @@ agent::Report Head::make_report() const {
   if (!start_error_.empty()) report.kind = "muster-failed";
   if (ending == "signalled") report.signal = signal_.value_or(SIGTERM);
   if (ending == "join-timeout") {
-    // A node that came, and had not what the job is to run there.
-    constexpr int kNotExecutable = 126, kNotFound = 127;
-    if (report.exit_code == kNotFound) report.kind = "not-found";
-    if (report.exit_code == kNotExecutable) report.kind = "not-executable";
+    report.kind = kind_of_refusal(ending_->exit_code);
     for (const auto& [position, note] : notes_) {
       const auto index = static_cast<size_t>(position);
       const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";
