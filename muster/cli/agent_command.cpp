@@ -231,7 +231,7 @@ int agent_command(const std::vector<std::string>& words) {
     tell_launcher(**fetch_words, plan.error(), Deadline::in(kComplaintTime));
   if (!plan) return fail(plan.error());
   plan->job.output.columns = description->columns;
-  if (plan->env_diff) plan->job.command = fingerprint_worker();
+  if (plan->env_diff) run_fingerprint(plan->job);
   const auto at_end = start_record(*plan, "muster " + description->verb, typed_arguments(description->arguments));
   return run_part(plan->job, std::move(launcher), from_scheduler, at_end);
 }

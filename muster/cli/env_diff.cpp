@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 
@@ -12,12 +13,15 @@
 #include "muster/cli/facts.h"
 #include "muster/environment/difference.h"
 #include "muster/process/own_environment.h"
+#include "muster/rendezvous/token.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr auto kTime = std::chrono::seconds(60);  // for Python on a slow file system
 constexpr size_t kMostBytes = 16 << 20;           // that a node may say
+constexpr const char* kKeyVariable = "MUSTER_FINGERPRINT_KEY";
+static_assert(std::tuple_size_v<environment::FingerprintKey> == rendezvous::Token::kSize);
 
 // What muster itself gives to workers says nothing about a node.
 std::vector<std::string> own_variables() {
@@ -34,22 +38,34 @@ int compare(std::vector<environment::Fingerprint> nodes, bool json) {
   return printed != 0 || !found.empty() ? 1 : 0;
 }
 
+// Ours alone: a worker would not find it.
+environment::FingerprintKey take_key() {
+  environment::FingerprintKey key = environment::random_fingerprint_key();
+  auto given = rendezvous::Token::parse(environment_variable(kKeyVariable).value_or(""));
+  if (given) std::copy_n(given->data(), key.size(), key.begin());
+  ::unsetenv(kKeyVariable);
+  return key;
+}
+
 }  // namespace
 
 int fingerprint_command() {
   const auto host = environment_variable("MUSTER_HOST").value_or("");
-  return print(encode(environment::take_fingerprint(host, process::own_environment(), Deadline::in(kTime))) + "\n");
+  const environment::FingerprintKey key = take_key();
+  const auto print_of_node = environment::take_fingerprint(host, process::own_environment(), key, Deadline::in(kTime));
+  return print(encode(print_of_node) + "\n");
 }
 
-agent::Command fingerprint_worker() {
+void run_fingerprint(agent::JobSpec& job) {
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  agent::Command command;
-  command.program = program;
-  command.argv = {program, std::string(kFingerprintWord)};
-  command.template_from = command.argv.size();
-  command.entrypoint = "--env-diff";
-  return command;
+  job.command = {};
+  job.command.program = program;
+  job.command.argv = {program, std::string(kFingerprintWord)};
+  job.command.template_from = job.command.argv.size();
+  job.command.entrypoint = "--env-diff";
+  const rendezvous::Token key = rendezvous::Token::derive(job.membership->token.hex(), "--env-diff");
+  job.environment.emplace_back(kKeyVariable, key.hex());
 }
 
 int env_diff(launcher::FanOut& spec, const std::function<int()>& run, bool json) {
@@ -73,7 +89,8 @@ int env_diff(launcher::FanOut& spec, const std::function<int()>& run, bool json)
 }
 
 int env_diff_alone(const agent::JobSpec& job, bool json) {
-  return compare({environment::take_fingerprint(job.host, job.environment, Deadline::in(kTime))}, json);
+  const environment::FingerprintKey key = environment::random_fingerprint_key();
+  return compare({environment::take_fingerprint(job.host, job.environment, key, Deadline::in(kTime))}, json);
 }
 
 }  // namespace muster::cli

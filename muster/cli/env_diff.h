@@ -13,8 +13,8 @@ namespace muster::cli {
 inline constexpr std::string_view kFingerprintWord = "node-fingerprint";  // of no use to people
 
 int fingerprint_command();
-// What an agent runs for it.
-agent::Command fingerprint_worker();
+// Makes that program the job's, on the node of an agent. The key of the secrets' hashes follows from the job's token.
+void run_fingerprint(agent::JobSpec& job);
 
 // `run` starts the nodes and returns muster's exit code. Prints where they differ; 0: nowhere, 1: somewhere, as diff does.
 int env_diff(launcher::FanOut& spec, const std::function<int()>& run, bool json);

@@ -17,6 +17,7 @@
 #include "muster/cli/set_up.h"
 #include "muster/cli/user_key.h"
 #include "muster/cluster/slurm/node_address.h"
+#include "muster/environment/record.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
@@ -158,6 +159,7 @@ Facts real_facts(int launcher) {
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
   facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
                             const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };
+  facts.check_record = environment::check_record_directory;
   facts.working_directory = working_directory;
   facts.prepare_container = [launcher](const container::Request& request, LogLevel threshold) {
     return prepare_container(request, threshold, launcher >= 0);

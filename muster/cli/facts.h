@@ -71,6 +71,8 @@ struct Facts {
   std::function<Result<process::Environment>(const environment::Setup& setup, const process::Environment& before,
                                              const SetUpManner& manner)>
       set_up;
+  // Fails when no record can be kept in that directory, which it makes.
+  std::function<Result<void>(const std::string&)> check_record;
   // Where this process works.
   std::function<std::string()> working_directory;
   // Makes a container ready on this machine (container/prepare.h) and says what takes long, unless told to be quiet.

@@ -1,9 +1,15 @@
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
+#include "muster/cli/job_record.h"
 #include "muster/environment/assignments.h"
 
 // What the workers of this node find: --modules, --conda, --venv, --prologue, --env, --env-file.
 namespace muster::cli {
+namespace {
+
+constexpr Duration kRecordMargin = std::chrono::seconds(5);  // for what else an agent does at its end
+
+}  // namespace
 
 // A launcher only sees whether it makes sense: the nodes that have workers do it.
 Result<void> Planner::plan_set_up() {
@@ -72,16 +78,23 @@ Result<void> Planner::plan_env_diff() {
                "run it once, with --hosts"};
 }
 
-// One node keeps it, the one whose workers come first.
-void Planner::plan_record() {
-  if (fan_out() != nullptr || plan_.env_diff) return;
-  if (assignment_ && assignment_->position != 0) return;
+// One node keeps it, the one whose workers come first. Whether it can is known before anything is started.
+Result<void> Planner::plan_record() {
+  if (text(Opt::kRecord).empty() || plan_.env_diff) return {};
+  if (auto* nodes = fan_out()) {
+    nodes->agents_patience = kRecordPatience + kRecordMargin;
+    if (nodes->way != launcher::Way::kLocal) return {};
+  }
+  if (assignment_ && assignment_->position != 0) return {};
   if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan_.nodes)) {
     const bool first =
         job_.membership->rank ? *job_.membership->rank == 0 : symmetric->hosts != launcher::Symmetric::Hosts::kNo;
-    if (!first) return;
+    if (!first) return {};
   }
-  plan_.record = text(Opt::kRecord);
+  auto possible = parsed_.flag(Opt::kDryRun) ? Result<void>() : facts_.check_record(text(Opt::kRecord));
+  if (!possible) return about(Opt::kRecord, possible.error());
+  if (fan_out() == nullptr) plan_.record = text(Opt::kRecord);
+  return {};
 }
 
 }  // namespace muster::cli

@@ -36,6 +36,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(plan_nodes());
   MUSTER_TRY_VOID(share_out_processes());
   MUSTER_TRY_VOID(plan_env_diff());
+  MUSTER_TRY_VOID(plan_record());
   MUSTER_TRY_VOID(plan_set_up());
   MUSTER_TRY_VOID(plan_container());
   MUSTER_TRY_VOID(plan_workers());
@@ -47,7 +48,6 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(plan_stdin());
   plan_environment();
   MUSTER_TRY_VOID(check_descriptors());
-  plan_record();
   finish_nodes();
   return std::move(plan_);
 }

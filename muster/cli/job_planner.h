@@ -63,7 +63,7 @@ class Planner {
   Result<environment::Setup> read_set_up();
   Result<process::Environment> given_variables();
   Result<void> plan_env_diff();
-  void plan_record();
+  Result<void> plan_record();
 
   // job_container.cpp: what the workers run in.
   Result<void> plan_container();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/environment/record.h"
 #include "muster/environment/secrets.h"
@@ -13,24 +14,35 @@
 namespace muster::cli {
 namespace {
 
-constexpr auto kTime = std::chrono::seconds(120);     // for the whole record
-constexpr auto kPatience = std::chrono::seconds(10);  // of a job that is over
+constexpr auto kTime = std::chrono::seconds(120);  // for the whole record
 constexpr size_t kFixedWords = 3;
+
+// Each ended by NUL.
+std::string encode(const std::vector<std::string>& words) {
+  std::string bytes;
+  for (const std::string& word : words) bytes.append(word).push_back('\0');
+  return bytes;
+}
+
+Result<process::Child> start_recorder(const std::vector<std::string>& words, const process::Environment& environment) {
+  std::error_code error;
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  MUSTER_TRY(Fd input, memory_file(encode(words)));
+  return process::spawn({.program = program,
+                         .argv = {program, std::string(kRecordWord)},
+                         .environment = environment,
+                         .stdin_fd = input.get()});
+}
 
 }  // namespace
 
 std::function<void()> start_record(const JobPlan& plan, const std::string& typed,
                                    const std::vector<std::string>& arguments) {
   if (plan.record.empty()) return nullptr;
-  std::error_code error;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  process::SpawnSpec spec{.program = program,
-                          .argv = {program, std::string(kRecordWord), plan.record, plan.job.run_id, plan.job.host},
-                          .environment = plan.job.environment};
-  for (std::string_view word : split(typed, ' ')) spec.argv.emplace_back(word);
-  // Masked here: a command line can be read by everybody on the machine.
-  for (std::string& word : environment::masked_words(arguments)) spec.argv.push_back(std::move(word));
-  auto child = process::spawn(spec);
+  std::vector<std::string> words = {plan.record, plan.job.run_id, plan.job.host};
+  for (std::string_view word : split(typed, ' ')) words.emplace_back(word);
+  for (std::string& word : environment::masked_words(arguments)) words.push_back(std::move(word));
+  auto child = start_recorder(words, plan.job.environment);
   if (!child) {
     Log::to_stderr().warn("--record: {}", child.error().text());
     return nullptr;
@@ -38,12 +50,18 @@ std::function<void()> start_record(const JobPlan& plan, const std::string& typed
   auto recorder = std::make_shared<process::Child>(*std::move(child));
   return [recorder] {
     pollfd ended{recorder->pidfd.get(), POLLIN, 0};
-    (void)::poll(&ended, 1, Deadline::in(kPatience).poll_timeout());
+    if (::poll(&ended, 1, Deadline::in(kRecordPatience).poll_timeout()) == 0)
+      Log::to_stderr().warn("--record: nothing is kept: it has taken too long");
   };
 }
 
-int record_command(const std::vector<std::string>& words) {
-  if (words.size() <= kFixedWords) return 2;
+int record_command() {
+  auto bytes = read_file("/proc/self/fd/0");
+  std::vector<std::string> words;
+  if (bytes)
+    for (std::string_view word : split(*bytes, '\0')) words.emplace_back(word);
+  if (words.size() <= kFixedWords + 1) return 2;
+  words.pop_back();  // what follows the last NUL
   std::error_code error;
   environment::RecordRequest request{.directory = words[0],
                                      .job = words[1],

@@ -89,7 +89,7 @@ int dispatch(const std::vector<std::string>& words) {
   if (word == "--version" || word == "-V") return print(fmt::format("muster {}\n", version()));
   const std::vector<std::string> rest(words.begin() + 2, words.end());
   if (word == kFingerprintWord) return fingerprint_command();
-  if (word == kRecordWord) return record_command(rest);
+  if (word == kRecordWord) return record_command();
   const VerbInfo* verb = find_verb(word);
   if (verb == nullptr) return fail(unknown_verb(word));
   switch (verb->verb) {

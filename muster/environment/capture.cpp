@@ -117,11 +117,13 @@ Result<void> Shell::start(const process::Environment& environment) {
   const std::string path = (found == environment.end() ? "" : found->second + ":") + process::kDefaultPath;
   MUSTER_TRY(std::string bash, process::find_program("bash", path));
   MUSTER_TRY(std::string cat, process::find_program("cat", path));
+  MUSTER_TRY(Fd texts, memory_file(shell_input(steps_)));
   MUSTER_TRY(Pipe report, make_pipe());
   MUSTER_TRY(Pipe output, make_pipe());
   MUSTER_TRY(child_, process::spawn({.program = bash,
                                      .argv = shell_command(bash, cat, steps_),
                                      .environment = environment,
+                                     .stdin_fd = texts.get(),
                                      .stdout_fd = report.write.get(),
                                      .stderr_fd = output.write.get()}));
   report_fd_ = std::move(report.read);

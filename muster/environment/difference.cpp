@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 
 namespace muster::environment {
@@ -66,7 +67,7 @@ std::string named(const std::vector<std::string>& hosts) {
   const size_t count = std::min(hosts.size(), kNamedHosts);
   std::string text = join({hosts.begin(), hosts.begin() + static_cast<ptrdiff_t>(count)}, ", ");
   if (hosts.size() > count) text += fmt::format(" and {} more", hosts.size() - count);
-  return text;
+  return escaped(text);
 }
 
 // How much all values have in common in front.
@@ -93,7 +94,7 @@ std::string shown(const std::optional<std::string>& value, size_t common) {
   if (text.size() > kShown && common > kContext && common < text.size()) text = "…" + text.substr(common - kContext);
   if (text.size() > kShown) text = text.substr(0, kShown) + "…";
   std::replace(text.begin(), text.end(), '\n', ' ');
-  return text.empty() ? "(empty)" : text;
+  return text.empty() ? "(empty)" : escaped(text);
 }
 
 }  // namespace
@@ -117,11 +118,12 @@ std::vector<Difference> differences(const std::vector<Fingerprint>& nodes, const
 
 std::string differences_text(const std::vector<Fingerprint>& nodes, const std::vector<Difference>& differences) {
   if (nodes.size() < 2)
-    return fmt::format("There is one node, {}, and nothing to compare it with.\n", nodes.empty() ? "" : nodes[0].host);
+    return fmt::format("There is one node, {}, and nothing to compare it with.\n",
+                       nodes.empty() ? "" : escaped(nodes[0].host));
   if (differences.empty()) return fmt::format("The {} nodes do not differ.\n", nodes.size());
   std::string text;
   for (const Difference& difference : differences) {
-    text += fmt::format("{}\n", difference.name);
+    text += fmt::format("{}\n", escaped(difference.name));
     size_t width = 0;
     for (const auto& group : difference.groups) width = std::max(width, named(group.hosts).size());
     const size_t common = common_beginning(difference);
@@ -146,7 +148,8 @@ std::string differences_json(const std::vector<Fingerprint>& nodes, const std::v
                                    {"kind", difference.variable ? "variable" : "version"},
                                    {"groups", std::move(groups)}});
   }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  // ASCII: of what is beyond it some terminals obey characters too.
+  return json.dump(2, ' ', true, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace muster::environment

@@ -27,6 +27,7 @@ struct Difference {
 // those in `ignored`, are no difference.
 std::vector<Difference> differences(const std::vector<Fingerprint>& nodes, const std::vector<std::string>& ignored);
 
+// For a terminal too, whatever is in the values.
 std::string differences_text(const std::vector<Fingerprint>& nodes, const std::vector<Difference>& differences);
 std::string differences_json(const std::vector<Fingerprint>& nodes, const std::vector<Difference>& differences);
 

@@ -1,6 +1,7 @@
 #include "muster/environment/fingerprint.h"
 
 #include <gnu/libc-version.h>
+#include <sodium.h>
 #include <sys/utsname.h>
 
 #include <filesystem>
@@ -34,19 +35,24 @@ GetEnv lookup(const process::Environment& environment) {
   };
 }
 
-void ask_python(Fingerprint& print, const process::Environment& environment, Deadline deadline) {
+void init_crypto() { MUSTER_CHECK(sodium_init() >= 0); }  // which may be called as often as one likes
+
+const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
+
+void ask_python(std::map<std::string, std::string>& versions, const process::Environment& environment,
+                Deadline deadline) {
   auto python = process::find_python(lookup(environment));
   if (!python) return;
-  print.versions["python"] = *python;
+  versions["python"] = *python;
   auto said = process::run_command({*python, "-c", kAskPython}, environment, deadline);
   if (said && !said->output.empty()) {
     const std::string& text = said->output;
     const size_t first = text.find('\n'), second = text.find('\n', first + 1);
-    print.versions["python"] = fmt::format("{} ({})", text.substr(0, first), *python);
+    versions["python"] = fmt::format("{} ({})", text.substr(0, first), *python);
     if (const std::string cuda = second == std::string::npos ? "" : cuda_of_torch(text.substr(second)); !cuda.empty())
-      print.versions["torch's CUDA"] = cuda;
+      versions["torch's CUDA"] = cuda;
   }
-  if (auto torch = process::find_torch(*python, lookup(environment))) print.versions["torch"] = torch->text;
+  if (auto torch = process::find_torch(*python, lookup(environment))) versions["torch"] = torch->text;
 }
 
 // "4 x NVIDIA H100"
@@ -82,26 +88,49 @@ std::string cuda_of_torch(std::string_view version_py) {
   return {};
 }
 
-std::string masked_with_hash(std::string_view name, const std::string& value) {
-  std::string shown = masked(name, value);
-  if (shown == value) return shown;
-  uint32_t hash = 2166136261U;  // FNV-1a; of which too little is shown to find the value by trying
-  for (char c : value) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return fmt::format("{} #{:04x}", shown, (hash ^ (hash >> 16)) & 0xffffU);
+FingerprintKey random_fingerprint_key() {
+  init_crypto();
+  FingerprintKey key;
+  randombytes_buf(key.data(), key.size());
+  return key;
 }
 
-Fingerprint take_fingerprint(std::string host, const process::Environment& environment, Deadline deadline) {
-  Fingerprint print{.host = std::move(host), .versions = {}, .variables = {}};
-  for (const auto& [name, value] : environment) print.variables[name] = masked_with_hash(name, value);
-  print.versions["muster"] = version();
-  print.versions["glibc"] = ::gnu_get_libc_version();
+std::string masked_with_hash(std::string_view name, const std::string& value, const FingerprintKey& key) {
+  constexpr size_t kShown = 4;
+  std::string shown = masked(name, value);
+  if (shown == value) return shown;
+  init_crypto();
+  // With the name: that two variables have the same value is nobody's business.
+  crypto_generichash_state state;
+  std::array<unsigned char, crypto_generichash_BYTES> hash{};
+  crypto_generichash_init(&state, key.data(), key.size(), hash.size());
+  crypto_generichash_update(&state, bytes_of(name), name.size());
+  crypto_generichash_update(&state, bytes_of("="), 1);
+  crypto_generichash_update(&state, bytes_of(value), value.size());
+  crypto_generichash_final(&state, hash.data(), hash.size());
+  std::array<char, 2 * kShown + 1> digits{};
+  sodium_bin2hex(digits.data(), digits.size(), hash.data(), kShown);
+  return fmt::format("{} #{}", shown, digits.data());
+}
+
+std::map<std::string, std::string> take_versions(const process::Environment& environment, Deadline deadline) {
+  std::map<std::string, std::string> versions;
+  versions["muster"] = version();
+  versions["glibc"] = ::gnu_get_libc_version();
   utsname system{};
-  if (::uname(&system) == 0) print.versions["kernel"] = system.release;
+  if (::uname(&system) == 0) versions["kernel"] = system.release;
   for (const char* module : {"nvidia", "amdgpu"})
     if (auto text = read_file(fmt::format("/sys/module/{}/version", module)))
-      print.versions["GPU driver"] = fmt::format("{} {}", module, trim(*text));
-  print.versions["GPUs"] = gpus(environment);
-  ask_python(print, environment, deadline);
+      versions["GPU driver"] = fmt::format("{} {}", module, trim(*text));
+  versions["GPUs"] = gpus(environment);
+  ask_python(versions, environment, deadline);
+  return versions;
+}
+
+Fingerprint take_fingerprint(std::string host, const process::Environment& environment, const FingerprintKey& key,
+                             Deadline deadline) {
+  Fingerprint print{.host = std::move(host), .versions = take_versions(environment, deadline), .variables = {}};
+  for (const auto& [name, value] : environment) print.variables[name] = masked_with_hash(name, value, key);
   return print;
 }
 

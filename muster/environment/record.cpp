@@ -39,8 +39,8 @@ class Recorder {
   Result<void> write_everything() {
     MUSTER_TRY_VOID(write("command.txt", command_text()));
     MUSTER_TRY_VOID(write("environment.txt", environment_text()));
-    const Fingerprint print = take_fingerprint(request_.host, request_.environment, deadline_);
-    MUSTER_TRY_VOID(write("versions.json", nlohmann::json(print.versions).dump(2) + "\n"));
+    const nlohmann::json versions = take_versions(request_.environment, deadline_);
+    MUSTER_TRY_VOID(write("versions.json", versions.dump(2) + "\n"));
     ask_git();
     ask_packages();
     ask("nvidia-smi.txt", {"nvidia-smi"});
@@ -134,6 +134,16 @@ class Recorder {
   nlohmann::ordered_json index_;
 };
 
+// A new one in `directory`, which is made where it is missing.
+Result<std::string> make_folder(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Error{ErrorKind::kSystem, fmt::format("{}: {}", directory, error.message()), {}};
+  std::string folder = directory + "/.record-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) return system_error(errno, directory);
+  return folder;
+}
+
 // Under the first name that nobody has: a folder is never replaced.
 Result<std::string> publish(const std::string& from, const std::string& wanted) {
   for (int i = 1; i <= kMostFolders; ++i) {
@@ -155,15 +165,20 @@ std::string folder_name(std::string_view job) {
   return name;
 }
 
+Result<void> check_record_directory(const std::string& directory) {
+  auto folder = make_folder(directory);
+  if (!folder)
+    return Error{ErrorKind::kUsage, folder.error().message, "name a directory that you may write to on that node"};
+  ::rmdir(folder->c_str());
+  return {};
+}
+
 Result<std::string> record(const RecordRequest& request, Deadline deadline) {
-  std::error_code error;
-  std::filesystem::create_directories(request.directory, error);
-  if (error) return Error{ErrorKind::kSystem, fmt::format("{}: {}", request.directory, error.message()), {}};
+  MUSTER_TRY(const std::string temporary, make_folder(request.directory));
   const std::string wanted = request.directory + "/" + folder_name(request.job);
-  std::string temporary = request.directory + "/.record-XXXXXX";
-  if (::mkdtemp(temporary.data()) == nullptr) return system_error(errno, request.directory);
   auto written = Recorder(request, temporary, deadline).write_everything();
   auto published = written ? publish(temporary, wanted) : Result<std::string>(written.error());
+  std::error_code error;
   if (!published) std::filesystem::remove_all(temporary, error);
   return published;
 }

@@ -19,6 +19,9 @@ struct RecordRequest {
   process::Environment environment;  // of the workers
 };
 
+// Whether a record can be kept there; makes the directory. kUsage.
+Result<void> check_record_directory(const std::string& directory);
+
 // Files of directory/<job>, or <job>-2 … where that is taken: command.txt, environment.txt, versions.json, git.txt and
 // git.diff (in a working tree), pip-freeze.txt, conda-list.txt, nvidia-smi.txt, scheduler.txt, and record.json, which
 // lists them with what could not be had and why. The folder appears under its name when it is whole. Secrets are masked.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 
 namespace muster::environment {
@@ -12,7 +13,7 @@ constexpr int kNotFound = 127;
 
 std::string shortened(std::string_view text) {
   text = trim(text.substr(0, text.find('\n')));
-  return text.size() <= kShown ? std::string(text) : std::string(text.substr(0, kShown)) + "…";
+  return text.size() <= kShown ? escaped(text) : escaped(text.substr(0, kShown)) + "…";
 }
 
 std::string nth_line(std::string_view text, int line) {
@@ -26,7 +27,7 @@ std::string place(const Step& step, const Captured::Stop& stop, const LineOf& li
   const bool in_file = !stop.file.empty() && stop.file != "environment";
   std::string line = in_file ? line_of(stop.file, stop.line) : nth_line(step.text, stop.line);
   if (trim(line).empty()) line = stop.command;
-  if (in_file) return fmt::format("line {} of {}, `{}`,", stop.line, stop.file, shortened(line));
+  if (in_file) return fmt::format("line {} of {}, `{}`,", stop.line, escaped(stop.file), shortened(line));
   if (step.text.find('\n') == std::string::npos) return fmt::format("--prologue `{}`", shortened(step.text));
   return fmt::format("line {} of --prologue, `{}`,", stop.line, shortened(line));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "muster/base/printable.h"
 #include "muster/base/strings.h"
 
 namespace muster::environment {
@@ -64,9 +65,12 @@ constexpr std::string_view kFinders =
     "if [[ -r $__muster_f ]]; then source \"$__muster_f\"; else "
     "builtin printf '%s\\n' \"there is no $__muster_f\" >&2; return 1; fi; }; ";
 
-// Positional parameters are what a sourced file takes for its arguments: it gets none.
+// The texts are read from a descriptor of our own, wherever that of BASH_ENV's script has got to. Positional parameters are
+// what a sourced file takes for its arguments: it gets none.
 constexpr std::string_view kBegin =
-    "__muster_cat=$1; __muster_text=(\"${@:2}\"); set --; trap '__muster_failed \"$?\"' ERR; ";
+    "__muster_cat=$1; __muster_text=(); while IFS= builtin read -r -d '' __muster_now; do "
+    "__muster_text+=(\"$__muster_now\"); done </proc/self/fd/0; exec 0</dev/null; "
+    "set --; trap '__muster_failed \"$?\"' ERR; ";
 
 // Nothing that is found by its name: PATH is the user's by now.
 constexpr std::string_view kEnd =
@@ -94,17 +98,17 @@ std::string_view call(Step::Kind kind) {
 std::string Step::title() const {
   switch (kind) {
     case Kind::kModule:
-      return "module load " + text;
+      return "module load " + escaped(text);
     case Kind::kConda:
-      return "conda activate " + text;
+      return "conda activate " + escaped(text);
     case Kind::kVenv:
-      return "source " + text + "/bin/activate";
+      return "source " + escaped(text) + "/bin/activate";
     case Kind::kSource:
-      return "source " + text;
+      return "source " + escaped(text);
     case Kind::kCommand:
       break;
   }
-  return std::string(trim(text.substr(0, text.find('\n'))));
+  return escaped(trim(text.substr(0, text.find('\n'))));
 }
 
 bool is_sourced(std::string_view first_bytes) {
@@ -145,9 +149,13 @@ std::vector<std::string> shell_command(const std::string& bash, const std::strin
   for (size_t i = 0; i < steps.size(); ++i)
     script += fmt::format("__muster_say at {0}; __muster_now=${{__muster_text[{0}]}}; {1}", i, call(steps[i].kind));
   script += kEnd;
-  std::vector<std::string> words = {bash, "--noprofile", "--norc", "-c", std::move(script), "prologue", cat};
-  for (const Step& step : steps) words.push_back(step.text);
-  return words;
+  return {bash, "--noprofile", "--norc", "-c", std::move(script), "prologue", cat};
+}
+
+std::string shell_input(const std::vector<Step>& steps) {
+  std::string input;
+  for (const Step& step : steps) input.append(step.text, 0, step.text.find('\0')).push_back('\0');
+  return input;
 }
 
 }  // namespace muster::environment

@@ -29,7 +29,7 @@ struct Step {
   Kind kind;
   std::string text;  // name, path, or the command as typed
 
-  // As people would type it: "module load gcc", "source setup.sh"; a command's first line.
+  // As people would type it: "module load gcc", "source setup.sh"; a command's first line. Escaped.
   std::string title() const;
   bool operator==(const Step&) const = default;
 };
@@ -46,5 +46,8 @@ std::vector<Step> steps(const Setup& setup, const FileHead& head);
 // the steps print goes to its stderr. `cat` is the path of cat, needed when PATH may be anything. The script takes one
 // line, so that bash's own messages count the lines of a command as its author does.
 std::vector<std::string> shell_command(const std::string& bash, const std::string& cat, const std::vector<Step>& steps);
+// What is on its stdin, a file: the steps' texts. A prologue may have a password in it, and arguments are there for
+// everybody on the machine to read. The steps themselves find nothing on their stdin.
+std::string shell_input(const std::vector<Step>& steps);
 
 }  // namespace muster::environment

@@ -11,6 +11,7 @@
 #include "muster/agent/supervisor.h"
 #include "muster/agent/warden.h"
 #include "muster/base/environment.h"
+#include "muster/base/printable.h"
 #include "muster/launcher/agents.h"
 #include "muster/launcher/door.h"
 #include "muster/launcher/head.h"
@@ -42,6 +43,7 @@ class FanOutRun {
     int attempts = 0;
     std::string complaint;  // of its agent, about what keeps it from joining
     bool joined = false;
+    bool ended = false;  // its agent, or the way to it
     net::EventLoop::TimerId retry = 0;
   };
 
@@ -59,6 +61,7 @@ class FanOutRun {
   void take_signal(int signal);
   void show();
   void wait_for_last_words();
+  void wait_for_agents();
   int conclude();
   int fail(const Error& error);
 
@@ -144,7 +147,7 @@ void FanOutRun::agent_said(int position, std::string_view line) {
     return head_.set_note(position, fmt::format("setting up: {}", line));
   }
   console_.write(agent::Stream::kStderr,
-                 fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, line));
+                 fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, printable(line)));
 }
 
 void FanOutRun::start_agents() {
@@ -153,8 +156,10 @@ void FanOutRun::start_agents() {
 }
 
 void FanOutRun::start_agent(int position) {
-  ++places_[static_cast<size_t>(position)].attempts;
-  places_[static_cast<size_t>(position)].complaint.clear();
+  Place& place = places_[static_cast<size_t>(position)];
+  ++place.attempts;
+  place.complaint.clear();
+  place.ended = false;
   starter_->start(position, spec_.hosts[static_cast<size_t>(position)], description_for(spec_, endpoints_, position));
 }
 
@@ -198,6 +203,8 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
 
 void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again) {
   Place& place = places_[static_cast<size_t>(position)];
+  place.ended = true;
+  if (head_.over()) loop_.stop();            // somebody may wait for it
   if (head_.over() || place.joined) return;  // the control connection tells what became of a member
   const size_t present = coordinator_->state().nodes.size();
   const RetryDecision decision =
@@ -246,8 +253,8 @@ void FanOutRun::take_signal(int signal) {
     case agent::SignalMeaning::kIgnore:
       break;
   }
-  // A third one: whoever asks so often wants no last words.
-  if (stop_signals_.size() > before && stop_signals_.size() > 2) loop_.stop();
+  // A third one, or one when all is over: whoever asks so often wants no last words.
+  if (stop_signals_.size() > before && (stop_signals_.size() > 2 || head_.over())) loop_.stop();
 }
 
 void FanOutRun::show() {
@@ -273,8 +280,18 @@ void FanOutRun::wait_for_last_words() {
   coordinator_->on_deserted(nullptr);
 }
 
+// Until the agents that are there have ended: one of them may still write the record.
+void FanOutRun::wait_for_agents() {
+  const Deadline deadline = Deadline::in(spec_.agents_patience);
+  const size_t signals = stop_signals_.size();
+  auto works = [](const Place& place) { return place.joined && !place.ended; };
+  while (std::any_of(places_.begin(), places_.end(), works) && stop_signals_.size() == signals && !deadline.passed())
+    loop_.run_until(deadline);
+}
+
 int FanOutRun::conclude() {
   if (head_.over()) wait_for_last_words();
+  if (head_.over()) wait_for_agents();
   status_.reset();
   console_.flush(Deadline::in(stop_signals_.empty() ? Duration(kLastWordTime) : Duration(kFlushTime)));
   console_.say_what_stdout_lost();

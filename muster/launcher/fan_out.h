@@ -42,6 +42,8 @@ struct FanOut {
   rendezvous::MembershipOptions membership;
   agent::PortRange ports;
   std::string interface;  // --interface; empty: any
+  // How long the agents may take to finish when the job is over and they have said all; they are not waited for without.
+  Duration agents_patience = Duration(0);
   // Where the workers' stdout goes instead of the console.
   std::function<void(const std::string& host, const std::string& bytes)> on_stdout = nullptr;
 };

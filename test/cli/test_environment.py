@@ -106,10 +106,11 @@ def test_a_failing_line_starts_nothing_and_is_shown(run, tmp_path):
 def test_a_failing_line_on_one_of_several_nodes_ends_the_job(run, tmp_path):
     # Both are at it when one of them fails.
     script(tmp_path, "setup.sh", "printf x >> count\nwhile ! grep -q xx count; do sleep 0.01; done\nmkdir lock || false\n")
-    done = run("--local-nodes", "2", "--prologue", "./setup.sh", "touch", "started")
+    done = run("--local-nodes", "2", "--report", "report", "--prologue", "./setup.sh", "touch", "started")
     assert done.returncode == 2, done.stderr
     assert not (tmp_path / "started").exists()
     assert "] mkdir: cannot create directory" in done.stderr
+    assert json.loads((tmp_path / "report").read_text())["kind"] == "set-up-failed"
     last = done.stderr[done.stderr.index("\nmuster: ") :]
     assert "line 3 of ./setup.sh, `mkdir lock || false`, failed with exit code 1" in last
     assert "node0: line 3" in last or "node1: line 3" in last
@@ -158,6 +159,13 @@ def test_the_program_and_python_are_found_in_what_it_leaves(run, tmp_path):
     script(tmp_path, "train.py", "")
     assert run("--prologue", "PATH=$PWD/bin:$PATH", "train.py").stdout == "python -u train.py\n"
     assert run("--env", f"PATH={tmp_path}/bin", "mine", "x").stdout == "mine x\n"
+
+
+def test_what_it_prints_and_says_reaches_no_terminal_unescaped(run):
+    done = run("--local-nodes", "2", "--prologue", "printf '\\033[2Jcleared\\007\\n'; false # \x1b[2J", "true")
+    assert done.returncode == 2
+    assert "cleared" in done.stderr and "\\x1b[2J" in done.stderr
+    assert "\x1b" not in done.stderr and "\x07" not in done.stderr
 
 
 def test_what_takes_long_is_said(run):
@@ -404,7 +412,35 @@ def test_a_short_job_waits_for_its_record_and_a_second_has_its_own(run, reposito
         assert (kept / name / "record.json").exists()
 
 
-def test_a_record_that_cannot_be_kept_is_a_warning(run):
-    done = run("--record", "/proc/nowhere", "echo", "done")
-    assert (done.returncode, done.stdout) == (0, "done\n")
-    assert "muster: warning: --record: nothing is kept: /proc/nowhere: " in done.stderr
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", "2"]])
+def test_a_record_that_cannot_be_kept_starts_nothing(run, nodes):
+    done = run(*nodes, "--record", "/proc/nowhere", "--prologue", "echo set up >&2", "echo", "started")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("muster: error: --record: /proc/nowhere: ")
+    assert line.endswith("; name a directory that you may write to on that node")
+
+
+def program(folder, name, text):
+    folder.mkdir(exist_ok=True)
+    path = script(folder, name, f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", "2"]])
+def test_the_record_of_a_job_that_ends_at_once_is_complete(run, tmp_path, nodes):
+    # Slower than all that a launcher allows an agent which has nothing more to say.
+    program(tmp_path / "bin", "python", 'case "$*" in *freeze*) sleep 4; echo numpy==1.0;; *) echo 3.9.1;; esac')
+    done = run(*nodes, "--rdzv-id", "x", "--record", "kept", "--env", f"PATH={tmp_path}/bin:{os.environ['PATH']}", "true")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "kept/x/pip-freeze.txt").read_text() == "numpy==1.0\n"
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["x"]
+
+
+def test_what_is_recorded_is_no_argument(run, tmp_path):
+    program(tmp_path / "bin", "git", f"tr '\\0' ' ' < /proc/$PPID/cmdline >> {tmp_path}/seen; exit 1")
+    done = run("--record", "kept", "--env", f"PATH={tmp_path}/bin:{os.environ['PATH']}", "--env", "PLAIN=hush", "true")
+    assert done.returncode == 0, done.stderr
+    seen = (tmp_path / "seen").read_text()
+    assert "node-record" in seen and "hush" not in seen

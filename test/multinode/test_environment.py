@@ -28,9 +28,14 @@ def test_a_line_that_fails_on_one_node_is_the_jobs_end(lab):
     cluster = lab(2)
     setup = cluster.shared / "setup.sh"
     setup.write_text("true\n[ $(uname -n) = n1 ] || ls /no/such/place\n")
-    run = cluster.muster("ctl", ["run", "--hosts", "n[1-2]", "--prologue", setup, "touch", cluster.shared / "started"])
+    report = cluster.shared / "report"
+    run = cluster.muster(
+        "ctl",
+        ["run", "--hosts", "n[1-2]", "--report", report, "--prologue", setup, "touch", cluster.shared / "started"],
+    )
     assert run.end() == 2, run.said()
     assert not (cluster.shared / "started").exists()
+    assert json.loads(report.read_text())["kind"] == "set-up-failed"
     said = run.err
     assert "[n2] ls: cannot access '/no/such/place'" in said
     assert f"n2: line 2 of {setup}, `[ $(uname -n) = n1 ] || ls /no/such/place`, failed with exit code 2" in said
@@ -58,13 +63,12 @@ def test_where_nodes_differ(lab):
     assert run.out == "The 3 nodes do not differ.\n"
 
 
-def test_the_first_node_keeps_the_record(lab):
+def test_the_first_node_keeps_the_record_and_the_launcher_waits_for_it(lab):
     cluster = lab(2)
     kept = cluster.shared / "kept"
     run = cluster.muster(
         "ctl",
-        ["run", "--hosts", "n[1-2]", "--rdzv-id", "job", "--record", kept, "--env", "MY_TOKEN=hush", *SAY]
-        + [f"while [ ! -e {kept}/job ]; do sleep 0.05; done"],
+        ["run", "--hosts", "n[1-2]", "--rdzv-id", "job", "--record", kept, "--env", "MY_TOKEN=hush", "true"],
     )
     assert run.end() == 0, run.said()
     index = json.loads((kept / "job/record.json").read_text())

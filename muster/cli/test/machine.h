@@ -98,6 +98,10 @@ struct Machine {
       if (broken_set_up) return *broken_set_up;
       return environment::with(environment::with(before, left_by_set_up), setup.set);
     };
+    facts.check_record = [](const std::string& directory) -> Result<void> {
+      if (directory.starts_with("/proc/")) return usage_error("{}: No such file or directory", directory);
+      return {};
+    };
     facts.working_directory = [] { return "/home/ada"; };
     facts.prepare_container = [this](const container::Request& request, LogLevel) -> Result<container::Prepared> {
       container_request = request;

@@ -51,6 +51,7 @@ TEST(Assignment, IsANameWithOrWithoutAValue) {
   EXPECT_FALSE(parse_assignment("=x"));
   EXPECT_FALSE(parse_assignment(""));
   EXPECT_FALSE(parse_assignment("A B=x"));
+  EXPECT_EQ(parse_assignment("A\x1b[2J=x").error().message, "'A\\x1b[2J' is no name of a variable");
 }
 
 TEST(Assignment, NamesAloneAreFilledInWhereTheyAreSet) {

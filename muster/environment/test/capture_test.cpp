@@ -111,6 +111,25 @@ TEST_F(Captures, AFailingLineIsNamed) {
       "file");
 }
 
+TEST_F(Captures, WhatAPrologueSaysIsNoArgumentOfAnything) {
+  const std::string seen = directory_ + "/seen";
+  const std::string look = "cat /proc/$$/cmdline /proc/$PPID/cmdline > " + seen + "; export A=hush";
+  EXPECT_EQ(value("A", {look}), "hush");
+  EXPECT_THAT(*read_file(seen), HasSubstr("--norc"));
+  EXPECT_THAT(*read_file(seen), ::testing::Not(HasSubstr("hush")));
+}
+
+TEST_F(Captures, NothingIsOnItsStdin) {
+  before_.emplace_back("BASH_ENV", file("env.sh", "cat > " + directory_ + "/eaten\n"));
+  EXPECT_EQ(value("A", {"export A=$(cat)-$(readlink /proc/$$/fd/0)"}), "-/dev/null");
+}
+
+TEST_F(Captures, TextsOfAnySizeAndBytes) {
+  const std::string bytes = "\x01\x7f\xff\\n\xc3 \"x $y\t\r\n\n ";
+  EXPECT_EQ(value("A", {"export A='" + bytes + "'", "true"}), bytes);
+  EXPECT_EQ(value("A", {": " + std::string(300000, 'x') + "\nexport A=1"}), "1");
+}
+
 TEST_F(Captures, WhatSetMinusEForgivesIsForgiven) {
   for (const char* line : {"false || true", "if false; then :; fi", "! true", "[ -d /nope ] && cd /nope",
                            "false && true", "while false; do :; done", "f() { false; true; }; f", "x=$(false; true)"}) {

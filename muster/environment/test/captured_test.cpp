@@ -89,6 +89,11 @@ TEST_F(Explained, ALineIsShownAsItsAuthorWroteIt) {
             "--prologue `false` failed with exit code 1");
 }
 
+TEST_F(Explained, WithoutAControlCharacter) {
+  EXPECT_EQ(text({Kind::kSource, "./a\x1b[2J"}, failed(4, 9, "./a\x1b[2J", "x\r\x07")),
+            "line 9 of ./a\\x1b[2J, `x\\x0d\\x07`, failed with exit code 4");
+}
+
 TEST_F(Explained, AStepOfOursIsNamedAsAWholeWithTheWayOut) {
   EXPECT_EQ(text({Kind::kModule, "nope"}, failed(1, 1, "", "module load \"$__muster_now\"")),
             "`module load nope` failed with exit code 1; `module avail` on that node lists those that exist");

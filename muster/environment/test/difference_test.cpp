@@ -7,7 +7,8 @@ namespace muster::environment {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
+using ::testing::MatchesRegex;
+using ::testing::Not;
 
 Fingerprint node(std::string host, std::map<std::string, std::string> versions,
                  std::map<std::string, std::string> variables) {
@@ -56,11 +57,33 @@ TEST(Fingerprints, TravelAsText) {
     EXPECT_FALSE(decode_fingerprint(bad)) << bad;
 }
 
+TEST(Differences, NothingInThemReachesATerminal) {
+  const std::string clear =
+      "\x1b[2J\r\xc2\x9b"
+      "31m\x07";
+  const std::vector<Fingerprint> nodes = {node("n1" + clear, {{"torch" + clear, "1"}}, {{"A" + clear, "x" + clear}}),
+                                          node("n2", {}, {{"A" + clear, std::string(300, 'y') + clear}})};
+  const auto found = differences(nodes, {});
+  ASSERT_EQ(found.size(), 2U);
+  for (const std::string& text :
+       {differences_text(nodes, found), differences_text({nodes[0]}, {}), differences_json(nodes, found)})
+    for (const char* control : {"\x1b", "\r", "\xc2\x9b", "\x07"}) EXPECT_THAT(text, Not(HasSubstr(control))) << text;
+  EXPECT_THAT(differences_text(nodes, found), HasSubstr("x\\x1b[2J\\x0d")) << "and still differs";
+}
+
 TEST(Fingerprints, SecretsAreComparedWithoutBeingShown) {
-  EXPECT_THAT(masked_with_hash("HF_TOKEN", "one"), StartsWith("*** #"));
-  EXPECT_EQ(masked_with_hash("HF_TOKEN", "one"), masked_with_hash("HF_TOKEN", "one"));
-  EXPECT_NE(masked_with_hash("HF_TOKEN", "one"), masked_with_hash("HF_TOKEN", "two"));
-  EXPECT_EQ(masked_with_hash("A", "one"), "one");
+  const FingerprintKey key = random_fingerprint_key();
+  auto shown = [&](const char* name, const char* value) { return masked_with_hash(name, value, key); };
+  EXPECT_THAT(shown("HF_TOKEN", "one"), MatchesRegex("[*]{3} #[0-9a-f]{8}"));
+  EXPECT_EQ(shown("HF_TOKEN", "one"), shown("HF_TOKEN", "one"));
+  EXPECT_NE(shown("HF_TOKEN", "one"), shown("HF_TOKEN", "two"));
+  EXPECT_NE(shown("HF_TOKEN", "one"), shown("WANDB_TOKEN", "one"));
+  EXPECT_EQ(shown("A", "one"), "one");
+}
+
+TEST(Fingerprints, WithoutTheKeyNoValueIsFoundByTrying) {
+  EXPECT_NE(masked_with_hash("PIN_KEY", "1234", random_fingerprint_key()),
+            masked_with_hash("PIN_KEY", "1234", random_fingerprint_key()));
 }
 
 TEST(Fingerprints, CudaOfTorch) {
@@ -71,8 +94,8 @@ TEST(Fingerprints, CudaOfTorch) {
 }
 
 TEST(Fingerprints, OfThisMachine) {
-  const Fingerprint print =
-      take_fingerprint("me", {{"PATH", "/usr/bin:/bin"}, {"A", "1"}}, Deadline::in(std::chrono::seconds(60)));
+  const Fingerprint print = take_fingerprint("me", {{"PATH", "/usr/bin:/bin"}, {"A", "1"}}, random_fingerprint_key(),
+                                             Deadline::in(std::chrono::seconds(60)));
   EXPECT_EQ(print.variables.at("A"), "1");
   EXPECT_THAT(print.versions.at("python"), HasSubstr("(/usr/bin/python3)"));
   EXPECT_FALSE(print.versions.at("kernel").empty());

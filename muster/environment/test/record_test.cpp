@@ -88,6 +88,18 @@ TEST_F(Record, APlaceThatCannotBeWrittenIsNamed) {
   EXPECT_THAT(folder.error().message, HasSubstr("/proc/nowhere"));
 }
 
+TEST_F(Record, APlaceIsTriedBeforehand) {
+  EXPECT_TRUE(check_record_directory(request_.directory));
+  EXPECT_TRUE(std::filesystem::is_empty(request_.directory));
+  program("file", "");
+  for (const std::string& bad : {std::string("/proc/nowhere"), directory_ + "/bin/file", directory_ + "/bin/file/x"}) {
+    auto checked = check_record_directory(bad);
+    ASSERT_FALSE(checked) << bad;
+    EXPECT_EQ(checked.error().kind, ErrorKind::kUsage);
+    EXPECT_THAT(checked.error().message, HasSubstr(bad));
+  }
+}
+
 TEST_F(Record, AProgramThatHangsCostsItsFileAlone) {
   program("python", "sleep 1000");
   auto folder = record(request_, Deadline::in(std::chrono::milliseconds(500)));

@@ -6,6 +6,7 @@
 namespace muster::environment {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -37,17 +38,20 @@ TEST(Setup, OnlyShellScriptsAreSourced) {
     EXPECT_FALSE(is_sourced(head)) << head;
 }
 
-TEST(Setup, TheScriptHasOneLine) {
-  const auto words = shell_command("/bin/bash", "/bin/cat", {{Kind::kCommand, "a\nb"}});
-  ASSERT_EQ(words.size(), 8U);
+TEST(Setup, TheScriptHasOneLineAndNothingOfTheSteps) {
+  const std::vector<Step> steps = {{Kind::kCommand, "export TOKEN=hush\nb"}, {Kind::kVenv, "hush"}};
+  const auto words = shell_command("/bin/bash", "/bin/cat", steps);
+  ASSERT_EQ(words.size(), 7U);
   EXPECT_THAT(words[4], Not(HasSubstr("\n")));
-  EXPECT_EQ(words[7], "a\nb");
+  EXPECT_THAT(words, Each(Not(HasSubstr("hush"))));
+  EXPECT_EQ(shell_input(steps), std::string("export TOKEN=hush\nb\0hush\0", 25));
 }
 
 TEST(Setup, StepsAreCalledWhatPeopleWouldType) {
   EXPECT_EQ((Step{Kind::kModule, "gcc"}.title()), "module load gcc");
   EXPECT_EQ((Step{Kind::kVenv, "/v"}.title()), "source /v/bin/activate");
   EXPECT_EQ((Step{Kind::kCommand, "  a b\nc"}.title()), "a b");
+  EXPECT_EQ((Step{Kind::kModule, "gcc\x1b[2J"}.title()), "module load gcc\\x1b[2J");
 }
 
 }  // namespace
