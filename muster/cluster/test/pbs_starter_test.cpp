@@ -127,12 +127,12 @@ TEST_F(PbsStarterTest, OurOwnNodeIsAChildAndIsToldOnStdin) {
 
 TEST_F(PbsStarterTest, OthersFetchTheirs) {
   make("echo \"$@\" >>$DIR/log; env >>$DIR/log; cat >>$DIR/log; echo ready >>$DIR/log; exec sleep 600");
-  starter_->start(1, {"p2", {}}, "secret\n");
+  starter_->start(1, {"p2", {}}, "on stdin\n");
   ASSERT_TRUE(run_until(loop_, [&] { return contents(dir_ / "log").ends_with("ready\n"); }));
   EXPECT_THAT(contents(dir_ / "log"),
               ::testing::StartsWith("p2 " + (dir_ / "muster") + " agent --fetch 10.0.0.1:4711 --nonce abcd"));
   EXPECT_THAT(contents(dir_ / "log"), HasSubstr("--name p2\n"));
-  EXPECT_THAT(contents(dir_ / "log"), ::testing::Not(HasSubstr("secret")));
+  EXPECT_THAT(contents(dir_ / "log"), ::testing::Not(HasSubstr("on stdin")));
   EXPECT_TRUE(told_.has("1 progress starting through pbs_tmrsh"));
   starter_->asked(1);
   EXPECT_TRUE(told_.has("1 progress starting"));
