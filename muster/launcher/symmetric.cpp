@@ -71,6 +71,7 @@ class HostedCoordinator final : public agent::Companion {
 
 // Until it is said whom we wait for, and between two look-ups of the host's name, which may change.
 constexpr auto kTurn = std::chrono::seconds(5);
+constexpr auto kLookUpTime = std::chrono::seconds(15);  // the resolver asks a second server after 5 s
 constexpr auto kLookUpPause = std::chrono::seconds(1);
 
 Result<rendezvous::Token> fetch_sealed(const rendezvous::Munge& munge, const std::vector<net::Address>& addresses,
@@ -94,8 +95,9 @@ Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
   MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
   Log log = Log::to_stderr(spec.job.log_threshold);
   for (std::string said;;) {
+    auto addresses =
+        net::resolve_endpoints(membership.coordinators, Deadline::at(std::min(end, Clock::now() + kLookUpTime)));
     const Deadline turn = Deadline::at(std::min(end, Clock::now() + kTurn));
-    auto addresses = net::resolve_endpoints(membership.coordinators, turn);
     if (addresses) {
       auto token = fetch_sealed(munge, *addresses, spec.sealed_as, turn, began);
       if (token || turn.time() == end) return token;

@@ -28,7 +28,10 @@ template <typename Answer>
 class Inquiry {
  public:
   explicit Inquiry(std::function<Answer()> ask) : shared_(std::make_shared<Shared>()) {
-    MUSTER_CHECK(shared_->ready);
+    if (!shared_->ready) {
+      failure_ = system_error(errno, "cannot ask the resolver");
+      return;
+    }
     // Signals are for the thread that has always been there.
     sigset_t all, before;
     sigfillset(&all);
@@ -45,12 +48,12 @@ class Inquiry {
   int fd() const { return shared_->ready.get(); }
 
   Result<Answer> take(Deadline deadline) {
+    if (failure_) return *failure_;
     pollfd waiting{fd(), POLLIN, 0};
     int ready;
     do {
       ready = ::poll(&waiting, 1, deadline.poll_timeout());
     } while (ready < 0 && errno == EINTR);
-    if (failure_) return *failure_;
     std::lock_guard lock(shared_->mutex);
     if (!shared_->answer) return Error{ErrorKind::kTimeout, "no answer", {}};
     return *std::move(shared_->answer);

@@ -19,7 +19,8 @@ using Resolver = std::function<Result<std::vector<Address>>(const std::string& n
 Result<std::vector<Address>> ask_system(const std::string& name);
 
 // One question to a resolver, in a thread of its own, since no resolver knows a deadline. Whoever has waited long enough
-// destroys the Lookup: the thread ends when the resolver does, and touches nothing but what it shares with nobody then.
+// destroys the Lookup: the thread ends when the resolver does, and touches nothing of ours then. It may read the
+// environment meanwhile, and a process that is forked meanwhile may find the resolver's locks taken.
 class Lookup {
  public:
   explicit Lookup(std::string name, Resolver resolver = ask_system);
@@ -27,7 +28,7 @@ class Lookup {
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
-  int fd() const;  // readable once there is an answer
+  int fd() const;  // readable once there is an answer; -1: take() says at once why nobody could be asked
   // The answer; waits for it. kTimeout: none until the deadline. kPeer: nobody knows the name.
   Result<std::vector<Address>> take(Deadline deadline);
 

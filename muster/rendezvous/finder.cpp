@@ -40,11 +40,16 @@ void Finder::look_up(Host& host) {
   if (host.failure.empty() && host.addresses.empty())
     host.failure = fmt::format("no answer from the resolver for '{}'", host.name);
   host.lookup = std::make_unique<net::Lookup>(host.name, questions_.resolver);
+  if (host.lookup->fd() < 0) return answered(host);
   loop_.watch(host.lookup->fd(), EPOLLIN, [this, &host](uint32_t) { answered(host); });
 }
 
+void Finder::unwatch(const net::Lookup& lookup) {
+  if (lookup.fd() >= 0) loop_.unwatch(lookup.fd());
+}
+
 void Finder::answered(Host& host) {
-  loop_.unwatch(host.lookup->fd());
+  unwatch(*host.lookup);
   auto found = host.lookup->take(Deadline::in(Duration(0)));
   host.lookup.reset();
   // A resolver that fails now and then makes nobody forget what it said before.
@@ -71,7 +76,7 @@ void Finder::aim() {
 void Finder::stop_asking() {
   for (Host& host : hosts_) {
     loop_.cancel(host.again);
-    if (host.lookup) loop_.unwatch(host.lookup->fd());
+    if (host.lookup) unwatch(*host.lookup);
     host.lookup.reset();
   }
 }

@@ -48,6 +48,7 @@ class Finder {
 
   void add(const std::string& endpoint);
   void look_up(Host& host);
+  void unwatch(const net::Lookup& lookup);
   void answered(Host& host);
   void aim();
   void stop_asking();

@@ -161,7 +161,7 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
   };
   if (!failure.can_restart) return failed("worker-failed", "");
   if (state.restarts >= options.max_restarts && may_lose_its_node(now, state))
-    return wait(failure.text, state.stopped_at + kNodeFollowsWorker);
+    return wait(failure.text + "; its node may follow", state.stopped_at + kNodeFollowsWorker);
   if (options.max_restarts == 0) return failed("worker-failed", "no restarts were asked for (--max-restarts)");
   if (state.restarts >= options.max_restarts)
     return failed("worker-failed", fmt::format("all {} restarts are used", options.max_restarts));

@@ -12,13 +12,13 @@ NAME = "master"  # of n1, in no node's hosts file
 WAYS = ["static", "c10d"]
 
 
-def start_by_name(cluster, way, name, args, options=()):
+def start_by_name(cluster, way, name, args, options=(), **exec_options):
     """The muster of one node, told to meet the other one at NAME."""
     if way == "static":
         how = ["--node-rank", cluster.names.index(name), "--master-addr", NAME, "--master-port", PORT]
     else:
         how = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{NAME}:{PORT}", "--rdzv-id", "job"]
-    return cluster.muster(name, ["run", "--nnodes", 2, *how, *options, *args])
+    return cluster.muster(name, ["run", "--nnodes", 2, *how, *options, *args], **exec_options)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -67,11 +67,12 @@ def test_a_resolver_that_never_answers(lab, beats):
     server = cluster.exec("ctl", ["/usr/bin/python3", "-c", SILENT])
     server.expect("listens")
     cluster.set_resolver("n2", cluster.address("ctl"))
-    job = start_by_name(cluster, "static", "n2", [BEAT, beats.directory])
+    patient = {"RES_OPTIONS": "timeout:30 attempts:1"}  # getaddrinfo() is, longer than the job
+    job = start_by_name(cluster, "static", "n2", [BEAT, beats.directory], env=patient)
     server.expect("asked")
     job.expect(rf"waiting for the coordinator \(no answer from the resolver for '{NAME}'\)")
     job.send(signal.SIGTERM)
     assert job.end() == 128 + signal.SIGTERM, job.said()
-    job = start_by_name(cluster, "static", "n2", [BEAT, beats.directory], options=["--join-timeout", 2])
+    job = start_by_name(cluster, "static", "n2", [BEAT, beats.directory], options=["--join-timeout", 2], env=patient)
     assert job.end() == 125, job.said()
     assert f"{NAME}:{PORT}: no answer from the resolver for '{NAME}'; " in job.err, job.said()

@@ -89,7 +89,8 @@ Devices parse_devices(std::string_view scontrol) {
     auto hosts = expand_hostlist(value_of(line, "Nodes="));
     if (!hosts) continue;
     const std::string devices = without_types(without_indices(value_of(line, "GRES=")));
-    for (const std::string& host : *hosts) found.node[host] = devices;
+    // A node in several components is started in the first of them, as components_of() has it.
+    for (const std::string& host : *hosts) found.node.try_emplace(host, devices);
   }
   return found;
 }

@@ -22,10 +22,13 @@ uint64_t turn_length() {
 
 TEST(Urgency, ShorterTurnsAndNothingElse) {
   const uint64_t before = turn_length();
+  if (before == 0) GTEST_SKIP() << "this kernel knows no turns of another length (Linux 6.12)";
+  const int policy = ::sched_getscheduler(0), nice = ::getpriority(PRIO_PROCESS, 0);
+  if (policy != SCHED_OTHER || nice < 0) GTEST_SKIP() << "whoever runs this has chosen another policy";
   prefer_short_turns();
-  EXPECT_LE(turn_length(), before);
-  EXPECT_EQ(::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_OTHER);
-  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), 0);
+  EXPECT_EQ(turn_length(), 100'000U);
+  EXPECT_EQ(::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, policy);
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
   const pid_t child = ::fork();
   if (child == 0) ::_exit(turn_length() == before ? 0 : 1);
   int status = -1;

@@ -60,7 +60,7 @@ Job worker_killed(int max_restarts) {
 TEST(Killed, WaitsForTheRestOfItsNode) {
   Job job = worker_killed(0);
   EXPECT_EQ(job.settle(), "judge ");
-  EXPECT_EQ(job.last.reason, "rank 1 on n2: SIGKILL");
+  EXPECT_EQ(job.last.reason, "rank 1 on n2: SIGKILL; its node may follow");
   EXPECT_EQ(job.last.wake_at, job.now + kNodeFollowsWorker);
   job.pass(0.1);
   job.closes(2);
