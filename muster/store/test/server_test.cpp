@@ -43,7 +43,7 @@ class Raw {
     std::string data(size, '\0');
     size_t have = 0;
     while (have < size) {
-      ssize_t got = ::recv(fd_.get(), data.data() + have, size - have, 0);
+      ssize_t got = receive_some(data.data() + have, size - have);
       if (got <= 0) break;
       have += static_cast<size_t>(got);
     }
@@ -58,7 +58,7 @@ class Raw {
   // Nothing but the end of the connection is to come.
   bool closed() {
     char byte;
-    ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
+    ssize_t got = receive_some(&byte, 1);
     return got == 0 || (got < 0 && errno == ECONNRESET);
   }
   void close() { fd_.reset(); }
@@ -66,6 +66,15 @@ class Raw {
   int fd() const { return fd_.get(); }
 
  private:
+  // The end of a ring that this thread had in an earlier test may interrupt it.
+  ssize_t receive_some(char* data, size_t size) const {
+    ssize_t got;
+    do {
+      got = ::recv(fd_.get(), data, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got;
+  }
+
   Fd fd_;
 };
 
