@@ -69,7 +69,7 @@ std::string own_words(std::string_view line) {
     size_t colon = line.find(": ");
     if (colon != std::string_view::npos) line.remove_prefix(colon + 2);
   }
-  return std::string(line.substr(0, kLongest));
+  return std::string(trim(line).substr(0, kLongest));
 }
 
 // "0-2,5"
@@ -156,8 +156,10 @@ Failure explain_failure(int exit_code, std::string_view errors) {
     if (text.empty()) text = own_words(line_around(errors, at));
     return {text, meaning.may_try_again, std::string(meaning.hint)};
   }
-  for (std::string_view line : split(errors, '\n'))
-    if (line.starts_with(kError)) return {own_words(line), true, {}};
+  for (std::string_view line : split(errors, '\n')) {
+    if (!line.starts_with(kError)) continue;
+    if (std::string text = own_words(line); !text.empty()) return {text, true, {}};
+  }
   const std::string_view text = trim(errors);
   const std::string line = own_words(text.substr(text.empty() ? 0 : text.rfind('\n') + 1));
   return {line.empty() ? fmt::format("exit code {}", exit_code) : line, true, {}};

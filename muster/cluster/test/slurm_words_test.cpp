@@ -89,5 +89,13 @@ TEST(SrunFailure, WhatMayPassIs) {
   EXPECT_EQ(explain("srun: error: something new\nsrun: and more\n").text, "something new");
 }
 
+TEST(SrunFailure, AlwaysSaysSomething) {
+  EXPECT_EQ(explain_failure(3, "srun: error: \n").text, "error:");
+  EXPECT_EQ(explain_failure(3, "srun: error:  \nsrun: error: the second\nthe third").text, "the second");
+  EXPECT_EQ(explain_failure(3, "Unable to create step for job 4, Insufficient GRES: \n").text,
+            "Unable to create step for job 4, Insufficient GRES:");
+  EXPECT_EQ(explain_failure(3, " \n\n").text, "exit code 3");
+}
+
 }  // namespace
 }  // namespace muster::cluster::slurm
