@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lib import Failed
-from machine import compiled
+from machine import compiled, muster
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ class Job:
     def __exit__(self, *error) -> None:
         for process in self.processes:
             process.terminate()
-        try:
-            for process in self.processes:
-                process.wait(30)
-        finally:
-            for process in self.processes:
-                process.kill()
-                process.wait()
-            self._end_workers()
-            os.close(self._reader)
-            self._folder.cleanup()
+        left = [process for process in self.processes if not _ends_within(process, 30)]
+        for process in left:
+            process.kill()
+            process.wait()
+        self._end_workers()
+        os.close(self._reader)
+        self._folder.cleanup()
+        # A peer that does not end is killed, as its user would; ours has failed.
+        if any(process.args[0] == muster().path for process in left):
+            raise Failed("muster did not end within 30 s of SIGTERM")
 
     def _end_workers(self) -> None:
         """Those that a launcher has left behind, as torchrun may."""
@@ -114,6 +114,14 @@ class Job:
             event = Event(what, *map(int, numbers), int(nanoseconds) / 1e9)
             self._events.append(event)
             self._pids.add(event.pid)
+
+
+def _ends_within(process: subprocess.Popen, seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def kill_together(pids: list[int]) -> float:

@@ -6,11 +6,11 @@ import signal
 import subprocess
 import uuid
 
+import parts
 import pytest
 
 from harness import GONE_WITHIN_S, MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
 
-MULTINODE = ("multinode", "pbs", "seeds", "slurm")  # folders whose tests need real nodes
 TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
 
 
@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items):
     """Whole folders have a label."""
     here = pathlib.Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).parts[0] in MULTINODE:
+        if item.path.relative_to(here).parts[0] in parts.NEED_NODES:
             item.add_marker(pytest.mark.multinode)
 
 

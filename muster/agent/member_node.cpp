@@ -203,8 +203,8 @@ void MemberNode::cannot_start(const std::string& why) {
   member_->tell(RoundEnded{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = why});
 }
 
-// Gloo binds to what this node's own name resolves to. Where that is loopback, or nothing, it is told the interface that
-// the other nodes reach.
+// Gloo binds to what this node's own name resolves to. Where that is loopback, or nothing, it is told the interface
+// that the other nodes reach.
 process::Environment MemberNode::interface_variables(const std::string& own_address) const {
   process::Environment variables;
   const std::vector<net::InterfaceAddress> all = net::interface_addresses();

@@ -16,9 +16,9 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
 // As the job's flavor shows it on stderr; empty: nothing.
 std::string report_text(const JobSpec& job, const Report& report, bool colour);
 
-// --report; complains on the console.
-// A report that is there tells of this job, not of an earlier one. To be called by who will write it, before it starts.
+// --report. A file that is there tells of this job, not of an earlier one: whoever will write it removes it first.
 void remove_old_report(const JobSpec& job);
+// Complains on the console.
 void write_report_file(const JobSpec& job, Console& console, const Report& report);
 
 // Whether stderr is a terminal and nobody minds colours.

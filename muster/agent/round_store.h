@@ -49,8 +49,8 @@ Result<Fd> reserve_port(uint16_t port);
 // Whether a connection comes from this machine, whatever interface it took.
 bool is_this_machine(const net::Address& peer);
 
-// The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and on
-// this machine to nobody but this user, where the kernel tells who it is.
+// The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and
+// on this machine to nobody but this user, where the kernel tells who it is.
 store::AcceptPeer only_members(std::vector<std::string> members);
 
 }  // namespace muster::agent

@@ -213,7 +213,8 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   Fd self_fd = open_pidfd(self);  // opened before the fork: it can only mean this process
   if (!self_fd) return give_up(system_error(errno, "pidfd_open (muster needs Linux 5.3)"));
 
-  // A core dump would have the token, and /proc/<pid>/environ the secret that it was made of. A worker's exec undoes it.
+  // A core dump would have the token, and /proc/<pid>/environ the secret that it was made of. A worker's exec undoes
+  // it.
   if (options.link != nullptr) ::prctl(PR_SET_DUMPABLE, 0);
   ::fflush(nullptr);
   pid_t child = ::fork();

@@ -30,8 +30,8 @@ class Fd {
 
 // The first `limit` bytes of a file; for small ones, which are read at once.
 Result<std::string> read_file(const std::string& path, size_t limit = 16 << 20);
-// A file without a name that holds this text, to be read from its beginning: for what a child is told and nobody else may
-// read. Unlike a pipe it holds any amount.
+// A file without a name that holds this text, to be read from its beginning: for what a child is told and nobody else
+// may read. Unlike a pipe it holds any amount.
 Result<Fd> memory_file(std::string_view text);
 Result<void> set_nonblocking(int fd, bool on);
 

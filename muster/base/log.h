@@ -11,8 +11,9 @@ namespace muster {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// What muster itself says, one line a call, without a trailing newline: what others wrote in it is escaped. Whoever owns the terminal supplies the
-// sink, so that our lines never cut through a worker's. Passed by reference; there is no global logger.
+// What muster itself says, one line a call, without a trailing newline: what others wrote in it is escaped. Whoever
+// owns the terminal supplies the sink, so that our lines never cut through a worker's. Passed by reference; there is no
+// global logger.
 class Log {
  public:
   using Sink = std::function<void(LogLevel, std::string_view)>;

@@ -1,5 +1,7 @@
 #include "muster/base/strings.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -108,6 +110,10 @@ size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
+}
+
+std::string seconds_text(Duration duration) {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
 }
 
 std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words) {

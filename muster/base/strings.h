@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/base/clock.h"
+
 namespace muster {
 
 std::string_view trim(std::string_view text);
@@ -32,6 +34,9 @@ std::string shell_quote(const std::vector<std::string>& words);
 
 // Number of single-character edits that turn a into b; for "did you mean".
 size_t edit_distance(std::string_view a, std::string_view b);
+
+// "0.25 s", "3 s", "601 s"
+std::string seconds_text(Duration duration);
 
 // The one that a mistyped word most resembles, if it resembles one: of two that are as near, the one that begins alike.
 std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words);

@@ -144,8 +144,8 @@ std::vector<std::string> typed_arguments(const std::vector<std::string>& argumen
   return {id == arguments.end() ? arguments.begin() : id + 1, arguments.end()};
 }
 
-// Until this node is a member, the end of stdin, or of the connection that the description came on, is all that tells of
-// a launcher that died. Later the control connection does, and a way to the launcher that breaks (ssh) says nothing.
+// Until this node is a member, the end of stdin, or of the connection that the description came on, is all that tells
+// of a launcher that died. Later the control connection does, and a way to the launcher that breaks (ssh) says nothing.
 class LauncherWatch final : public agent::Companion {
  public:
   LauncherWatch(net::EventLoop& loop, Fd launcher, bool fetched, const agent::WardenLink& link,

@@ -25,11 +25,12 @@ Result<std::optional<FetchWords>> parse_fetch(const std::vector<std::string>& wo
 // What the launcher's list is likely to call this node: the scheduler's name for it, else the machine's own.
 std::string own_name(const GetEnv& getenv);
 
-// Asks the launcher for the description, encoded, with the connection that tells of its end; first for the token that this takes. Blocks until the deadline.
+// Asks the launcher for the description, encoded, with the connection that tells of its end; first for the token that
+// this takes. Blocks until the deadline.
 Result<rendezvous::Fetched> fetch_description(const FetchWords& words, Deadline deadline);
 
-// Tells the launcher why this agent ends before it has joined: where a scheduler started it nobody reads its stderr. Blocks
-// until the deadline at most; who cannot be told is not.
+// Tells the launcher why this agent ends before it has joined: where a scheduler started it nobody reads its stderr.
+// Blocks until the deadline at most; who cannot be told is not.
 void tell_launcher(const FetchWords& words, const Error& why, Deadline deadline);
 
 // The other side, before any agent is started: token and nonce of a job whose agents will ask, and by which secret they

@@ -6,8 +6,8 @@
 #include "muster/agent/job.h"
 #include "muster/launcher/fan_out.h"
 
-// `muster run --env-diff`: every node runs, as its one worker, this program with kFingerprintWord, which says what a worker
-// would find there; the launcher compares.
+// `muster run --env-diff`: every node runs, as its one worker, this program with kFingerprintWord, which says what a
+// worker would find there; the launcher compares.
 namespace muster::cli {
 
 inline constexpr std::string_view kFingerprintWord = "node-fingerprint";  // of no use to people
@@ -16,7 +16,8 @@ int fingerprint_command();
 // Makes that program the job's, on the node of an agent. The key of the secrets' hashes follows from the job's token.
 void run_fingerprint(agent::JobSpec& job);
 
-// `run` starts the nodes and returns muster's exit code. Prints where they differ; 0: nowhere, 1: somewhere, as diff does.
+// `run` starts the nodes and returns muster's exit code. Prints where they differ; 0: nowhere, 1: somewhere, as diff
+// does.
 int env_diff(launcher::FanOut& spec, const std::function<int()>& run, bool json);
 // The same for a job of this node alone.
 int env_diff_alone(const agent::JobSpec& job, bool json);

@@ -16,7 +16,7 @@
 #include "muster/base/random.h"
 #include "muster/cli/set_up.h"
 #include "muster/cli/user_key.h"
-#include "muster/cluster/slurm/node_address.h"
+#include "muster/cluster/adapter.h"
 #include "muster/environment/record.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
@@ -29,7 +29,8 @@
 namespace muster::cli {
 namespace {
 
-// For a resolver whose first server is dead: it asks the next one after five seconds, and who hosts a job depends on it.
+// For a resolver whose first server is dead: it asks the next one after five seconds, and who hosts a job depends on
+// it.
 constexpr auto kHostTime = std::chrono::seconds(15);
 
 bool has_zip_magic(const std::string& path) {
@@ -69,7 +70,7 @@ Result<bool> is_this_machine(const std::string& host) {
 
 std::optional<std::string> slurm_address(const std::string& node) {
   if (net::resolve(node, 0, Deadline::in(kHostTime))) return std::nullopt;
-  auto address = cluster::slurm::node_address(node, Deadline::in(kHostTime));
+  auto address = cluster::node_address(cluster::Adapter::kSlurm, node, Deadline::in(kHostTime));
   return address && *address != node ? std::optional(*std::move(address)) : std::nullopt;
 }
 

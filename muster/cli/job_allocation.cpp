@@ -5,8 +5,8 @@
 #include "muster/cli/mode.h"
 #include "muster/launcher/door.h"
 
-// Nodes that a scheduler has given us, and what somebody preset: what they say is taken for the options that are not given,
-// and those that are given are checked against it.
+// Nodes that a scheduler has given us, and what somebody preset: what they say is taken for the options that are not
+// given, and those that are given are checked against it.
 namespace muster::cli {
 namespace {
 

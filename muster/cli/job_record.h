@@ -15,12 +15,13 @@ inline constexpr std::string_view kRecordWord = "node-record";  // of no use to 
 // How long a job that is over waits for its record.
 inline constexpr Duration kRecordPatience = std::chrono::seconds(30);
 
-// Where plan.record says so, starts that process; `typed` and `arguments` are the command line. Call what is returned, if
-// anything is, at the end of the job: it waits for a record that is not done.
+// Where plan.record says so, starts that process; `typed` and `arguments` are the command line. Call what is returned,
+// if anything is, at the end of the job: it waits for a record that is not done.
 std::function<void()> start_record(const JobPlan& plan, const std::string& typed,
                                    const std::vector<std::string>& arguments);
 
-// That process. On its stdin, since arguments are there for everybody to read: DIR, job and host, then the command line.
+// That process. On its stdin, since arguments are there for everybody to read: DIR, job and host, then the command
+// line.
 int record_command();
 
 }  // namespace muster::cli

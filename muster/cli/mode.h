@@ -29,8 +29,8 @@ struct ModeChoice {
 // `host`: this machine's name. Pure.
 ModeChoice choose_mode(const std::optional<cluster::Surroundings>& here, const std::string& host);
 
-// Whether where we are decides at all: not for a job that was asked to be this node's alone, nor with --hosts and its like;
-// torchrun's default is this node, whatever there is around it.
+// Whether where we are decides at all: not for a job that was asked to be this node's alone, nor with --hosts and its
+// like; torchrun's default is this node, whatever there is around it.
 bool surroundings_count(Verb verb, const Parsed& parsed);
 
 // How a step has all nodes of the allocation.

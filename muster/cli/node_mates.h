@@ -11,9 +11,9 @@
 
 namespace muster::cli {
 
-// `srun --ntasks-per-node=4 muster run …`: four tasks where one will do. The first is the node's agent, the others wait for
-// it and end as it does, without a word. They meet at a socket of this machine that only this user's processes of this
-// step know; whoever else is there is not believed.
+// `srun --ntasks-per-node=4 muster run …`: four tasks where one will do. The first is the node's agent, the others wait
+// for it and end as it does, without a word. They meet at a socket of this machine that only this user's processes of
+// this step know; whoever else is there is not believed.
 std::string mates_name(const cluster::Surroundings& here);
 
 // Of the first task, which starts all workers of the node: where Slurm has bound CPUs to tasks it takes those of the
@@ -39,8 +39,8 @@ class NodeMates {
   int others_;
 };
 
-// Of any other: the first one's exit code. Blocks until that has ended; the deadline is for it to appear. Takes no notice
-// of signals meanwhile, which the first one gets too.
+// Of any other: the first one's exit code. Blocks until that has ended; the deadline is for it to appear. Takes no
+// notice of signals meanwhile, which the first one gets too.
 Result<int> wait_for_first_task(const std::string& name, Deadline deadline);
 
 }  // namespace muster::cli

@@ -6,6 +6,7 @@
 #include "muster/cluster/pbs/time_left.h"
 #include "muster/cluster/preset/detect.h"
 #include "muster/cluster/slurm/detect.h"
+#include "muster/cluster/slurm/node_address.h"
 #include "muster/cluster/slurm/time_left.h"
 
 namespace muster::cluster {
@@ -52,6 +53,11 @@ Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile&
   MUSTER_TRY(std::optional<Surroundings> pbs, pbs::detect(getenv, read_file));
   if (pbs) return pbs;
   return preset::detect(getenv);
+}
+
+Result<std::string> node_address(Adapter adapter, const std::string& node, Deadline deadline) {
+  if (adapter == Adapter::kSlurm) return slurm::node_address(node, deadline);
+  return Error{ErrorKind::kUsage, fmt::format("{} has no addresses of nodes", scheduler_name(adapter)), {}};
 }
 
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline) {

@@ -63,8 +63,11 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 // one, and what it says makes no sense (a nodefile that is not there). Pure but for `read_file`.
 Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile& read_file);
 
-// How long the scheduler will let the job run from now on; nothing: without limit. Asks its commands (squeue, qstat), and
-// gives up at the deadline.
+// How long the scheduler will let the job run from now on; nothing: without limit. Asks its commands (squeue, qstat),
+// and gives up at the deadline.
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline);
+
+// Where the scheduler itself reaches a node, whatever a resolver makes of its name. Asks its commands, likewise.
+Result<std::string> node_address(Adapter adapter, const std::string& node, Deadline deadline);
 
 }  // namespace muster::cluster

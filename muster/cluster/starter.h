@@ -12,8 +12,8 @@
 
 namespace muster::cluster {
 
-// Starts `muster agent` on a node and sees that it gets its description: on its stdin, or because it asks for it (Fetch,
-// below; then start() has no use for the description). What the agent or the way to it (ssh) says on stderr is
+// Starts `muster agent` on a node and sees that it gets its description: on its stdin, or because it asks for it
+// (Fetch, below; then start() has no use for the description). What the agent or the way to it (ssh) says on stderr is
 // passed on line by line.
 class Starter {
  public:

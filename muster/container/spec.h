@@ -44,8 +44,8 @@ struct Spec {
 // What this runtime cannot do of that: kUsage, with the way out. Pure.
 Result<void> check(const Spec& spec);
 
-// Whether an image can only be a file or directory of the node: by how it is written, whatever there is. What podman and
-// charliecloud know by name may have slashes in it. Pure.
+// Whether an image can only be a file or directory of the node: by how it is written, whatever there is. What podman
+// and charliecloud know by name may have slashes in it. Pure.
 bool is_written_as_path(Kind kind, std::string_view image);
 
 // The runtime of that name, or where it is empty the first that is there. `find` resolves a program on PATH.

@@ -84,8 +84,8 @@ Ending decode(std::string_view bytes) {
   return ending;
 }
 
-// In the keeper: a process of its own between muster and the shell, so that nothing of the set-up is left when muster is
-// gone, however it went.
+// In the keeper: a process of its own between muster and the shell, so that nothing of the set-up is left when muster
+// is gone, however it went.
 class Shell {
  public:
   Shell(const std::vector<Step>& steps, const CaptureOptions& options) : steps_(steps), options_(options) {}

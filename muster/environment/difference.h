@@ -23,8 +23,8 @@ struct Difference {
 
 // All pure.
 
-// Versions first, then variables by name. Variables that belong to a node by their nature (HOSTNAME, SLURM_NODEID …), and
-// those in `ignored`, are no difference.
+// Versions first, then variables by name. Variables that belong to a node by their nature (HOSTNAME, SLURM_NODEID …),
+// and those in `ignored`, are no difference.
 std::vector<Difference> differences(const std::vector<Fingerprint>& nodes, const std::vector<std::string>& ignored);
 
 // For a terminal too, whatever is in the values.

@@ -26,7 +26,8 @@ struct Fingerprint {
   bool operator==(const Fingerprint&) const = default;
 };
 
-// Of this machine, as what has this environment finds it. Runs Python, which imports nothing large; the deadline is for that.
+// Of this machine, as what has this environment finds it. Runs Python, which imports nothing large; the deadline is for
+// that.
 std::map<std::string, std::string> take_versions(const process::Environment& environment, Deadline deadline);
 Fingerprint take_fingerprint(std::string host, const process::Environment& environment, const FingerprintKey& key,
                              Deadline deadline);

@@ -24,8 +24,8 @@ Result<void> check_record_directory(const std::string& directory);
 
 // Files of directory/<job>, or <job>-2 … where that is taken: command.txt, environment.txt, versions.json, git.txt and
 // git.diff (in a working tree), pip-freeze.txt, conda-list.txt, nvidia-smi.txt, scheduler.txt, and record.json, which
-// lists them with what could not be had and why. The folder appears under its name when it is whole. Secrets are masked.
-// Asks programs, one after the other, until the deadline; returns the folder's path.
+// lists them with what could not be had and why. The folder appears under its name when it is whole. Secrets are
+// masked. Asks programs, one after the other, until the deadline; returns the folder's path.
 Result<std::string> record(const RecordRequest& request, Deadline deadline);
 
 // The name of a folder for any id; pure.

@@ -12,7 +12,8 @@ namespace muster::environment {
 namespace {
 
 // What our lines need in the shell that also runs the user's. All names of ours begin with __muster_, all words are
-// quoted, and nothing relies on options that a prologue may change (set -e, -u, -f, IFS …). No newlines: see the header.
+// quoted, and nothing relies on options that a prologue may change (set -e, -u, -f, IFS …). No newlines: see the
+// header.
 constexpr std::string_view kFunctions =
     // The report has a descriptor of its own: scripts print to stdout.
     "exec 97>&1 1>&2; "
@@ -65,8 +66,8 @@ constexpr std::string_view kFinders =
     "if [[ -r $__muster_f ]]; then source \"$__muster_f\"; else "
     "builtin printf '%s\\n' \"there is no $__muster_f\" >&2; return 1; fi; }; ";
 
-// The texts are read from a descriptor of our own, wherever that of BASH_ENV's script has got to. Positional parameters are
-// what a sourced file takes for its arguments: it gets none.
+// The texts are read from a descriptor of our own, wherever that of BASH_ENV's script has got to. Positional parameters
+// are what a sourced file takes for its arguments: it gets none.
 constexpr std::string_view kBegin =
     "__muster_cat=$1; __muster_text=(); while IFS= builtin read -r -d '' __muster_now; do "
     "__muster_text+=(\"$__muster_now\"); done </proc/self/fd/0; exec 0</dev/null; "

@@ -42,9 +42,9 @@ bool is_sourced(std::string_view first_bytes);
 using FileHead = std::function<std::optional<std::string>(const std::string& path)>;
 std::vector<Step> steps(const Setup& setup, const FileHead& head);
 
-// What to run: bash, told to do the steps and then to write its environment. Its stdout is the report (captured.h), whatever
-// the steps print goes to its stderr. `cat` is the path of cat, needed when PATH may be anything. The script takes one
-// line, so that bash's own messages count the lines of a command as its author does.
+// What to run: bash, told to do the steps and then to write its environment. Its stdout is the report (captured.h),
+// whatever the steps print goes to its stderr. `cat` is the path of cat, needed when PATH may be anything. The script
+// takes one line, so that bash's own messages count the lines of a command as its author does.
 std::vector<std::string> shell_command(const std::string& bash, const std::string& cat, const std::vector<Step>& steps);
 // What is on its stdin, a file: the steps' texts. A prologue may have a password in it, and arguments are there for
 // everybody on the machine to read. The steps themselves find nothing on their stdin.

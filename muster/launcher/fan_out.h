@@ -42,7 +42,8 @@ struct FanOut {
   rendezvous::MembershipOptions membership;
   agent::PortRange ports;
   std::string interface;  // --interface; empty: any
-  // How long the agents may take to finish when the job is over and they have said all; they are not waited for without.
+  // How long the agents may take to finish when the job is over and they have said all; they are not waited for
+  // without.
   Duration agents_patience = Duration(0);
   // Where the workers' stdout goes instead of the console.
   std::function<void(const std::string& host, const std::string& bytes)> on_stdout = nullptr;
@@ -51,8 +52,8 @@ struct FanOut {
 // What an agent asks for its description begins with its host's name. With this behind it, it says why it cannot run.
 inline constexpr char kComplaint = '\n';
 
-// Runs it to its end; returns muster's exit code. The coordinator's port is bound before any agent is started. When this
-// process dies, however, the agents end their workers.
+// Runs it to its end; returns muster's exit code. The coordinator's port is bound before any agent is started. When
+// this process dies, however, the agents end their workers.
 int run_fan_out(const FanOut& spec);
 
 }  // namespace muster::launcher

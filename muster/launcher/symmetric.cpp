@@ -8,6 +8,7 @@
 #include "muster/agent/supervisor.h"
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
+#include "muster/base/strings.h"
 #include "muster/launcher/head.h"
 #include "muster/launcher/status_server.h"
 #include "muster/net/interfaces.h"
@@ -82,13 +83,13 @@ Result<rendezvous::Token> fetch_sealed(const rendezvous::Munge& munge, const std
 
 Error nobody_to_ask(const Symmetric& spec, const Error& why, Duration waited) {
   return {ErrorKind::kTimeout,
-          fmt::format("{} has not given us the job's token in {:.3g} s: {}", spec.job.membership->coordinators.front(),
-                      std::chrono::duration<double>(waited).count(), why.message),
+          fmt::format("{} has not given us the job's token in {}: {}", spec.job.membership->coordinators.front(),
+                      seconds_text(waited), why.message),
           "see to it that this node can look that name up, or give --master-addr ADDRESS"};
 }
 
-// From whoever hosts, who may not be there yet, nor have a name that is known here. A signal ends the process, which has
-// nothing to clean up yet.
+// From whoever hosts, who may not be there yet, nor have a name that is known here. A signal ends the process, which
+// has nothing to clean up yet.
 Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
   const agent::Membership& membership = *spec.job.membership;
   const TimePoint began = Clock::now(), end = began + membership.join_timeout;

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "muster/base/fd.h"
+#include "muster/base/strings.h"
 #include "muster/net/interfaces.h"
 
 namespace muster::net {
@@ -81,34 +82,8 @@ class Inquiry {
 
 Error no_answer(const std::string& name, Duration waited) {
   return {ErrorKind::kTimeout,
-          fmt::format("the resolver gave no answer for '{}' within {:.3g} s", name,
-                      std::chrono::duration<double>(waited).count()),
+          fmt::format("the resolver gave no answer for '{}' within {}", name, seconds_text(waited)),
           "look at /etc/resolv.conf, or give an address instead of the name"};
-}
-
-// As Python does it: name -> first IPv4 address -> its canonical name and aliases; the first of them with a dot, else the
-// canonical name, else the host name itself.
-std::string ask_full_name(const std::string& name) {
-  addrinfo hints{};
-  hints.ai_family = AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return name;
-  const in_addr address = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr;
-  ::freeaddrinfo(found);
-  hostent entry{};
-  hostent* result = nullptr;
-  std::vector<char> buffer(8192);
-  int error = 0;
-  if (::gethostbyaddr_r(&address, sizeof address, AF_INET, &entry, buffer.data(), buffer.size(), &result, &error) !=
-          0 ||
-      result == nullptr)
-    return name;
-  std::string canonical = result->h_name;
-  if (canonical.find('.') != std::string::npos) return canonical;
-  for (char** alias = result->h_aliases; *alias != nullptr; ++alias)
-    if (std::strchr(*alias, '.') != nullptr) return *alias;
-  return canonical;
 }
 
 }  // namespace
@@ -194,9 +169,34 @@ Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& e
   return addresses;
 }
 
-std::string fully_qualified_hostname(Deadline deadline) {
+// As Python does it: name -> first IPv4 address -> its canonical name and aliases; the first of them with a dot, else
+// the canonical name, else the host name itself.
+std::string ask_full_name(const std::string& name) {
+  addrinfo hints{};
+  hints.ai_family = AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) return name;
+  const in_addr address = reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_addr;
+  ::freeaddrinfo(found);
+  hostent entry{};
+  hostent* result = nullptr;
+  std::vector<char> buffer(8192);
+  int error = 0;
+  if (::gethostbyaddr_r(&address, sizeof address, AF_INET, &entry, buffer.data(), buffer.size(), &result, &error) !=
+          0 ||
+      result == nullptr)
+    return name;
+  std::string canonical = result->h_name;
+  if (canonical.find('.') != std::string::npos) return canonical;
+  for (char** alias = result->h_aliases; *alias != nullptr; ++alias)
+    if (std::strchr(*alias, '.') != nullptr) return *alias;
+  return canonical;
+}
+
+std::string fully_qualified_hostname(Deadline deadline, const FullName& ask) {
   const std::string name = hostname();
-  auto full = Inquiry<std::string>([name] { return ask_full_name(name); }).take(deadline);
+  auto full = Inquiry<std::string>([ask, name] { return ask(name); }).take(deadline);
   return full ? *std::move(full) : name;
 }
 

@@ -15,11 +15,12 @@ namespace muster::net {
 // The addresses of a name, with port 0. Blocks as long as it likes, in any thread. Tests supply their own.
 using Resolver = std::function<Result<std::vector<Address>>(const std::string& name)>;
 
-// getaddrinfo(): the hosts file, DNS, whatever nsswitch.conf says. Without an answer it gives up after seconds, or minutes.
+// getaddrinfo(): the hosts file, DNS, whatever nsswitch.conf says. Without an answer it gives up after seconds, or
+// minutes.
 Result<std::vector<Address>> ask_system(const std::string& name);
 
-// One question to a resolver, in a thread of its own, since no resolver knows a deadline. Whoever has waited long enough
-// destroys the Lookup: the thread ends when the resolver does, and touches nothing of ours then. It may read the
+// One question to a resolver, in a thread of its own, since no resolver knows a deadline. Whoever has waited long
+// enough destroys the Lookup: the thread ends when the resolver does, and touches nothing of ours then. It may read the
 // environment meanwhile, and a process that is forked meanwhile may find the resolver's locks taken.
 class Lookup {
  public:
@@ -48,15 +49,19 @@ struct HostPort {
 };
 Result<HostPort> split_endpoint(const std::string& endpoint);
 
-// The addresses of all of them in their order, where each host is looked up once. An error: of the first, when none has any.
+// The addresses of all of them in their order, where each host is looked up once. An error: of the first, when none has
+// any.
 Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& endpoints, Deadline deadline,
                                                const Resolver& resolver = ask_system);
 
 // For questions about this machine's own name: what is not known by then we do without.
 inline constexpr auto kOwnNameTime = std::chrono::seconds(3);
 
-// What Python's socket.getfqdn() returns here; asks the resolver when the hosts file has no answer. hostname() when
-// nobody knows until the deadline.
-std::string fully_qualified_hostname(Deadline deadline);
+// What Python's socket.getfqdn() makes of a name; asks the resolver when the hosts file has no answer.
+using FullName = std::function<std::string(const std::string& name)>;
+std::string ask_full_name(const std::string& name);
+
+// The same of this machine's; hostname() when nobody knows until the deadline.
+std::string fully_qualified_hostname(Deadline deadline, const FullName& ask = ask_full_name);
 
 }  // namespace muster::net

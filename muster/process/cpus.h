@@ -10,8 +10,8 @@ namespace muster::process {
 // CPUs in this process's affinity mask, ascending.
 std::vector<int> affinity_cpus();
 
-// Makes these the CPUs of this process, of what it will start, and of nothing else. Fewer where a cgroup allows fewer; an
-// error where it allows none.
+// Makes these the CPUs of this process, of what it will start, and of nothing else. Fewer where a cgroup allows fewer;
+// an error where it allows none.
 Result<void> set_affinity(const std::vector<int>& cpus);
 
 // What this job may really use: the mask's size, cut by the cgroup's CPU quota (v1 and v2, every level up to the

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "muster/base/strings.h"
 #include "muster/base/version.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/channel_impl.h"
@@ -52,8 +53,7 @@ ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& pe
   if (options.handshake_timeout > Duration::zero()) {
     timer_ = loop.call_after(options.handshake_timeout, [this, timeout = options.handshake_timeout] {
       fail({ErrorKind::kTimeout,
-            fmt::format("{} did not finish the handshake within {:.3g} s", name(),
-                        std::chrono::duration<double>(timeout).count()),
+            fmt::format("{} did not finish the handshake within {}", name(), seconds_text(timeout)),
             {}});
     });
   }

@@ -45,8 +45,8 @@ inline constexpr uint16_t kProtocolVersion = 2;
 // version) is a frame of the server hello's size. A server under pressure may close before it has let somebody in: the
 // client is not open before it knows, and may try again.
 //
-// Whoever asks with kSealedToken is answered, and closed, without any of this: the first 64 bytes of a server hello, then
-// a 32-bit length and so many bytes of a credential that only this user can open (munge.h); none: length 0.
+// Whoever asks with kSealedToken is answered, and closed, without any of this: the first 64 bytes of a server hello,
+// then a 32-bit length and so many bytes of a credential that only this user can open (munge.h); none: length 0.
 //
 // Lives on one loop and its thread. Never blocks. Handlers may destroy the channel they are called by.
 class Channel {
@@ -62,8 +62,9 @@ class Channel {
   struct Handlers {
     std::function<void()> opened;                            // the handshake is done, the peer holds the token
     std::function<void(std::string_view message)> received;  // empty: as if paused
-    // Once, for whatever reason; not after the destructor. kPeer: the other side knows. The message says why in words for people: "closed by
-    // 10.0.0.2:4711", "wrong token", "speaks muster 0.2 (protocol 2), this is muster 0.1 (protocol 1)".
+    // Once, for whatever reason; not after the destructor. kPeer: the other side knows. The message says why in words
+    // for people: "closed by 10.0.0.2:4711", "wrong token", "speaks muster 0.2 (protocol 2), this is muster 0.1
+    // (protocol 1)".
     std::function<void(const Error& why)> closed;
     std::function<void()> drained;  // unsent() is 0 again; may be empty
   };
@@ -76,7 +77,8 @@ class Channel {
                                          const Options& options, Handlers handlers, std::string_view first_bytes = {});
   virtual ~Channel() = default;  // closes; what is unsent is lost
 
-  // Goes out at once where it can; before `opened`, or in it, with the handshake. Calls no handler: a failure is told later.
+  // Goes out at once where it can; before `opened`, or in it, with the handshake. Calls no handler: a failure is told
+  // later.
   virtual void send(std::string_view message) = 0;
   virtual size_t unsent() const = 0;  // bytes
   virtual Purpose purpose() const = 0;
@@ -84,7 +86,8 @@ class Channel {
   virtual const net::Address& peer() const = 0;         // as this side sees it
   virtual const net::Address& local() const = 0;        // the address the peer reached us at, or we left from
   virtual const std::string& peer_version() const = 0;  // "0.1.0", once open
-  // Another descriptor of its socket, which outlives the channel: it hangs up when the peer does. Invalid: there is none.
+  // Another descriptor of its socket, which outlives the channel: it hangs up when the peer does. Invalid: there is
+  // none.
   virtual Fd share_socket() const = 0;
   // Do not read for now: what the peer sends waits in its socket, and so does its end.
   virtual void pause(bool paused) = 0;
@@ -114,8 +117,8 @@ class Connector {
     std::string endpoint;  // "n1:29400"
     std::string why;       // "cannot resolve 'n1': Name or service not known"
   };
-  // Other addresses from now on, from the first; where they are the same ones nothing is disturbed. With none it waits for
-  // some until the deadline.
+  // Other addresses from now on, from the first; where they are the same ones nothing is disturbed. With none it waits
+  // for some until the deadline.
   virtual void aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) = 0;
 };
 

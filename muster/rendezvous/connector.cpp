@@ -26,10 +26,6 @@ std::string error_text(int error) {
   return text;
 }
 
-std::string seconds_text(Duration duration) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
-}
-
 // A port of this machine's own that nobody listens on may be taken as the source of the connection to it: then the
 // socket is its own peer, and keeps the port from the coordinator who wants it.
 bool met_itself(int socket, const net::Address& peer) {

@@ -90,10 +90,6 @@ void watch_closely(const Fd& socket) {
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_KEEPCNT, &kTries, sizeof kTries);
 }
 
-std::string seconds_text(Duration duration) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
-}
-
 }  // namespace
 
 Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline,

@@ -16,14 +16,14 @@ namespace muster::rendezvous {
 // addresses in order and then again from the first, and give up at the deadline with what went wrong at each.
 
 // The token, in the envelope that the coordinator has for whoever asks (CoordinatorOptions::sealed_token): whoever
-// answers is believed only if `unseal` opens it. Munge::unseal() may take its own time. `began`: when it was asked for first,
-// for the message.
+// answers is believed only if `unseal` opens it. Munge::unseal() may take its own time. `began`: when it was asked for
+// first, for the message.
 using Unseal = std::function<Result<Token>(const std::string& credential)>;
 Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline,
                           TimePoint began = Clock::now());
 
-// What CoordinatorClient::describe() says of `name`. An answer that there is no such host is an error at once, and so is
-// a wrong token from every address.
+// What CoordinatorClient::describe() says of `name`. An answer that there is no such host is an error at once, and so
+// is a wrong token from every address.
 struct Fetched {
   std::string description;
   Fd connection;  // hangs up when the coordinator is gone, or has no use for whom it describes; to be closed by a member

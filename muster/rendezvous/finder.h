@@ -11,15 +11,16 @@
 
 namespace muster::rendezvous {
 
-// A Connector to endpoints ("n1:29400", "10.0.0.1:4711") whose hosts may be names. Names are looked up without blocking, and
-// again while nobody is reached: in a cloud a name appears, or gets another address, after whoever has it has started.
+// A Connector to endpoints ("n1:29400", "10.0.0.1:4711") whose hosts may be names. Names are looked up without
+// blocking, and again while nobody is reached: in a cloud a name appears, or gets another address, after whoever has it
+// has started.
 class Finder {
  public:
   // As of Connector::start(); may destroy the finder. A name that nobody knows until the deadline is in its kTimeout.
   using Done = std::function<void(Result<std::unique_ptr<Channel>>)>;
 
-  // Who is asked, and how long after an answer again. A name that has an address is asked for more seldom: mostly whoever
-  // has it is only late.
+  // Who is asked, and how long after an answer again. A name that has an address is asked for more seldom: mostly
+  // whoever has it is only late.
   struct Questions {
     net::Resolver resolver = net::ask_system;
     Duration unknown = std::chrono::seconds(1);

@@ -20,16 +20,17 @@ class Munge {
   // `socket`: of munged; empty: the one that libmunge was built for.
   static Result<Munge> open(const std::string& socket = {});
 
-  // `job` names the job, and whoever opens the envelope must name the same. An envelope is told apart from those of other
-  // jobs of ours as far as that name is: a launcher's has a fresh nonce, a Slurm step's the job and step, and where the
-  // user says where nodes meet it is no more than port and rendezvous id, which his next job may have again.
+  // `job` names the job, and whoever opens the envelope must name the same. An envelope is told apart from those of
+  // other jobs of ours as far as that name is: a launcher's has a fresh nonce, a Slurm step's the job and step, and
+  // where the user says where nodes meet it is no more than port and rendezvous id, which his next job may have again.
   Result<std::string> seal(const Token& token, std::string_view job) const;
 
   // Takes an envelope that was opened here before, or that is too old (munge: replayed, expired, rewound), so that one
-  // envelope does for all nodes of a job. Those rules keep a credential from being used twice as a proof of who asks; here
-  // nobody is let in for having one. It carries a secret to whoever can open it, which is this user, and both sides then
-  // prove that they have the same secret. Somebody who replays an envelope of another job of the same name can make a node
-  // take that job's token: its handshake fails, and it does not join. He learns nothing, and is let in nowhere.
+  // envelope does for all nodes of a job. Those rules keep a credential from being used twice as a proof of who asks;
+  // here nobody is let in for having one. It carries a secret to whoever can open it, which is this user, and both
+  // sides then prove that they have the same secret. Somebody who replays an envelope of another job of the same name
+  // can make a node take that job's token: its handshake fails, and it does not join. He learns nothing, and is let in
+  // nowhere.
   Result<Token> unseal(const std::string& credential, std::string_view job) const;
 
  private:

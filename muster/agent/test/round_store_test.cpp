@@ -8,6 +8,7 @@
 
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
+#include "muster/net/test/connection.h"
 
 namespace muster::agent {
 namespace {
@@ -114,18 +115,11 @@ TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
 }
 
 TEST(OnlyMembers, KnowsWhoHasHungUp) {
-  auto listener = net::listen_tcp({.loopback_only = true});
-  ASSERT_TRUE(listener.ok());
-  auto client = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(std::chrono::seconds(20)));
-  ASSERT_TRUE(client.ok());
-  net::Address peer;
-  Result<Fd> accepted = Fd();
-  while (accepted.ok() && !*accepted) accepted = net::accept_tcp(listener->fd.get(), &peer);
-  ASSERT_TRUE(accepted.ok());
-  auto local = net::local_address(accepted->get());
+  auto [client, server, peer] = net::test::connect_to_ourselves();
+  auto local = net::local_address(server.get());
   ASSERT_TRUE(local.ok());
   EXPECT_EQ(only_members({})(peer, *local), store::Admission::kWelcome);
-  client->reset();
+  client.reset();
   EXPECT_EQ(only_members({})(peer, *local), store::Admission::kGone);
 }
 

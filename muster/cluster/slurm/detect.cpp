@@ -155,7 +155,7 @@ class Detection {
     if (here_.tasks_here > 1) {
       find_binding();
       const std::string type = getenv_("SLURM_CPU_BIND_TYPE").value_or("");
-      here_.bound_cpus = bound_cpus(type, take({"SLURM_CPU_BIND_LIST"}, "CPUs of each task here"));
+      here_.bound_cpus = bound_cpus(type, take({"SLURM_CPU_BIND_LIST"}, "CPUs of each task here"), here_.tasks_here);
     }
     return {};
   }
@@ -212,12 +212,13 @@ std::optional<std::vector<int>> cpus_of_mask(std::string_view mask) {
 
 std::string component_nodelist(int component) { return fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", component); }
 
-std::vector<int> bound_cpus(std::string_view type, std::string_view list) {
+std::vector<int> bound_cpus(std::string_view type, std::string_view list, int tasks) {
   constexpr int64_t kMostCpus = 1 << 14;
   const bool masks = type.starts_with("mask_cpu");
   if (list.empty() || !(masks || type.starts_with("map_cpu"))) return {};
   std::set<int> all;
   for (std::string_view each : split(list, ',')) {
+    if (tasks-- == 0) break;
     const auto cpu = masks ? std::nullopt : parse_int(each);
     auto cpus = masks                                  ? cpus_of_mask(each)
                 : cpu && *cpu >= 0 && *cpu < kMostCpus ? std::optional(std::vector{static_cast<int>(*cpu)})

@@ -7,7 +7,7 @@
 
 namespace muster::cluster::slurm {
 
-Failed task_failed(const TaskEnd& end, std::string_view last_line, Stage stage) {
+StartFailure task_failed(const TaskEnd& end, std::string_view last_line, Stage stage) {
   constexpr int kUsage = 2, kUnknown = 255;
   const bool joined = stage == Stage::kJoined;
   Error error = agent_ended({.code = end.code.value_or(kUnknown)}, joined ? "" : last_line);
@@ -17,13 +17,13 @@ Failed task_failed(const TaskEnd& end, std::string_view last_line, Stage stage) 
   return {error, joined || !end.code};
 }
 
-Failed step_failed(int exit_code, std::string_view errors, bool joined) {
+StartFailure step_failed(int exit_code, std::string_view errors, bool joined) {
   const Failure failure = explain_failure(exit_code, errors);
   if (joined) return {{ErrorKind::kPeer, "its srun ended: " + failure.text, {}}, true};
   return {{ErrorKind::kPeer, "srun: " + failure.text, failure.hint}, failure.may_try_again};
 }
 
-Failed timed_out(Duration limit, std::string_view errors) {
+StartFailure timed_out(Duration limit, std::string_view errors) {
   const Failure failure = explain_failure(0, errors);
   const bool silent = errors.empty();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
@@ -33,7 +33,7 @@ Failed timed_out(Duration limit, std::string_view errors) {
           silent || failure.may_try_again};
 }
 
-Failed cannot_run(const std::string& program, const std::string& why, bool sent) {
+StartFailure cannot_run(const std::string& program, const std::string& why, bool sent) {
   if (sent) return {{ErrorKind::kPeer, "the program was sent, but does not run there: " + why, {}}, false};
   return {{ErrorKind::kPeer, fmt::format("no muster {} there ({}: {})", version(), program, why),
            "install it there, or let it be sent with --push-binary"},

@@ -9,7 +9,7 @@
 // Why there is no agent on a node, for people, and whether another try may do. All pure.
 namespace muster::cluster::slurm {
 
-struct Failed {
+struct StartFailure {
   Error why;
   bool may_try_again = false;
 };
@@ -22,15 +22,15 @@ enum class Stage {
 };
 
 // The task has ended: the agent, or what srun made of it.
-Failed task_failed(const TaskEnd& end, std::string_view last_line, Stage stage);
+StartFailure task_failed(const TaskEnd& end, std::string_view last_line, Stage stage);
 
 // srun itself has. `errors`: what it said.
-Failed step_failed(int exit_code, std::string_view errors, bool joined);
+StartFailure step_failed(int exit_code, std::string_view errors, bool joined);
 
 // srun would wait for ever.
-Failed timed_out(Duration limit, std::string_view errors);
+StartFailure timed_out(Duration limit, std::string_view errors);
 
 // `program`, which may have been sent there, does not run.
-Failed cannot_run(const std::string& program, const std::string& why, bool sent);
+StartFailure cannot_run(const std::string& program, const std::string& why, bool sent);
 
 }  // namespace muster::cluster::slurm

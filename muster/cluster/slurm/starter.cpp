@@ -82,7 +82,7 @@ class SlurmStarter final : public Starter {
 
   void release(int position);
   void try_with_program(int position);
-  void fail(int position, const Failed& failed);
+  void fail(int position, const StartFailure& failed);
   void fail_later(int position, Error error);
   void progress(int position, const std::string& what) {
     if (handlers_.progress) handlers_.progress(position, what);
@@ -324,7 +324,7 @@ void SlurmStarter::abandon(int position) {
   places_.erase(position);
 }
 
-void SlurmStarter::fail(int position, const Failed& failed) {
+void SlurmStarter::fail(int position, const StartFailure& failed) {
   release(position);
   places_.erase(position);
   if (handlers_.failed) handlers_.failed(position, failed.why, failed.may_try_again);  // may be the end of us

@@ -47,8 +47,8 @@ std::string without_types(const std::string& devices) {
   return join(plain, ",");
 }
 
-// The devices of the group's nodes as an option. Where the job was given a total, only the total of one node is sure, or
-// one device each.
+// The devices of the group's nodes as an option. Where the job was given a total, only the total of one node is sure,
+// or one device each.
 std::string option_for(const std::string& devices, bool by_total) {
   if (devices.empty()) return "--gres=none";
   if (!by_total) return "--gres=" + devices;

@@ -10,8 +10,8 @@
 // What is asked of srun. All pure.
 namespace muster::cluster::slurm {
 
-// Whether srun must be told of the job's devices. Left to itself it asks again for what the job has asked for, which may
-// be less than what the job got on a node (--exclusive, --gpus-per-task), or nothing it can give (--gpus, divided
+// Whether srun must be told of the job's devices. Left to itself it asks again for what the job has asked for, which
+// may be less than what the job got on a node (--exclusive, --gpus-per-task), or nothing it can give (--gpus, divided
 // unevenly). A shell of salloc knows nothing about them.
 bool may_have_devices(const process::Environment& environment);
 
@@ -40,8 +40,8 @@ std::vector<Group> divide(const std::vector<std::string>& hosts, const std::opti
 std::vector<std::string> srun_command(const Options& options, const std::vector<std::string>& hosts,
                                       const std::vector<std::string>& more, const std::string& bcast);
 
-// Without what would make the step another one than it says (SLURM_CPUS_PER_TASK, SLURM_NTASKS, SLURM_HINT …). Agents get
-// it all the same, with the rest of the launcher's environment.
+// Without what would make the step another one than it says (SLURM_CPUS_PER_TASK, SLURM_NTASKS, SLURM_HINT …). Agents
+// get it all the same, with the rest of the launcher's environment.
 process::Environment srun_environment(process::Environment environment);
 
 }  // namespace muster::cluster::slurm

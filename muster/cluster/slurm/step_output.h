@@ -11,8 +11,8 @@
 
 namespace muster::cluster::slurm {
 
-// What one srun and its tasks say, as what it means for the nodes that it starts agents on. A task numbers its lines, and
-// says or is said to be on a node at some time: what it said before is kept until then. No I/O.
+// What one srun and its tasks say, as what it means for the nodes that it starts agents on. A task numbers its lines,
+// and says or is said to be on a node at some time: what it said before is kept until then. No I/O.
 class StepOutput {
  public:
   // `position`: of a node that srun is still responsible for.

@@ -96,14 +96,15 @@ TEST(Divide, ByTheComponentsOfAHeterogeneousJob) {
 }
 
 TEST(BoundCpus, AreThoseOfAllTasks) {
-  EXPECT_THAT(bound_cpus("mask_cpu:", "0x1,0x2"), ElementsAre(0, 1));
-  EXPECT_THAT(bound_cpus("mask_cpu:", "0x80000000000000F0,0x30"), ElementsAre(4, 5, 6, 7, 63));
-  EXPECT_THAT(bound_cpus("map_cpu:", "3,1,3"), ElementsAre(1, 3));
+  EXPECT_THAT(bound_cpus("mask_cpu:", "0x1,0x2", 2), ElementsAre(0, 1));
+  EXPECT_THAT(bound_cpus("mask_cpu:", "0x80000000000000F0,0x30", 2), ElementsAre(4, 5, 6, 7, 63));
+  EXPECT_THAT(bound_cpus("map_cpu:", "3,1,3", 3), ElementsAre(1, 3));
+  EXPECT_THAT(bound_cpus("map_cpu:", "0,1,2,3,4,5", 2), ElementsAre(0, 1)) << "the rest is for tasks that are not here";
   for (const char* list : {"", "0x", "0x1,", "x", "0x1G"})
-    EXPECT_THAT(bound_cpus("mask_cpu:", list), IsEmpty()) << list;
-  for (const char* list : {"-1", "1,x", "99999999"}) EXPECT_THAT(bound_cpus("map_cpu:", list), IsEmpty()) << list;
-  EXPECT_THAT(bound_cpus("none", "0x1"), IsEmpty());
-  EXPECT_THAT(bound_cpus("rank", ""), IsEmpty());
+    EXPECT_THAT(bound_cpus("mask_cpu:", list, 2), IsEmpty()) << list;
+  for (const char* list : {"-1", "1,x", "99999999"}) EXPECT_THAT(bound_cpus("map_cpu:", list, 2), IsEmpty()) << list;
+  EXPECT_THAT(bound_cpus("none", "0x1", 2), IsEmpty());
+  EXPECT_THAT(bound_cpus("rank", "", 2), IsEmpty());
 }
 
 TEST(SrunCommand, OneTaskANodeBesideEverythingElse) {

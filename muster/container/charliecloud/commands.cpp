@@ -1,6 +1,7 @@
 // ch-run executes the program inside: the worker keeps the process that was started, its group and its exit status. The
-// node's environment goes along as it is, /tmp and /dev too. What is to win over the image is set again behind the image's
-// own variables, from a copy under another name: no value is an argument, and ch-run reads no quotes or dollars in it.
+// node's environment goes along as it is, /tmp and /dev too. What is to win over the image is set again behind the
+// image's own variables, from a copy under another name: no value is an argument, and ch-run reads no quotes or dollars
+// in it.
 
 #include "muster/container/inside.h"
 #include "muster/container/runtimes.h"

@@ -45,8 +45,8 @@ Words place_words(const Plan& plan) {
   return {"--rootfs", plan.spec.writable ? plan.place.text : plan.place.text + ":O"};
 }
 
-// What the image sets, which podman does not know of a directory. By value only what podman needs itself for its own sake:
-// paths, and nothing of anybody's.
+// What the image sets, which podman does not know of a directory. By value only what podman needs itself for its own
+// sake: paths, and nothing of anybody's.
 Words image_variable(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable,
                      CommandLine& line) {
   const auto& [name, value] = variable;

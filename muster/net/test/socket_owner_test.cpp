@@ -6,6 +6,7 @@
 
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
+#include "muster/net/test/connection.h"
 
 namespace muster::net {
 namespace {
@@ -23,12 +24,7 @@ Fd accept_one(int listener, Address* peer) {
 }
 
 std::optional<uid_t> owner_of_connection(const std::string& host) {
-  auto listener = listen_tcp({});
-  EXPECT_TRUE(listener.ok());
-  auto client = connect_tcp(host, listener->port, Deadline::in(kPatience));
-  EXPECT_TRUE(client.ok());
-  Address peer;
-  Fd server = accept_one(listener->fd.get(), &peer);
+  const auto [client, server, peer] = test::connect_to_ourselves(host);
   auto local = local_address(server.get());
   EXPECT_TRUE(local.ok());
   return connection_owner(peer, *local);

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "muster/net/socket.h"
+#include "muster/net/test/connection.h"
 #include "muster/store/test/bytes.h"
 #include "muster/store/test/server_thread.h"
 #include "muster/store/wire.h"
@@ -649,23 +650,16 @@ TEST_P(StoreServer, SaysNothingOfWhoHungUp) {
 }
 
 TEST_P(StoreServer, TakesNothingFromAConnectionThatWasReset) {
-  auto listener = net::listen_tcp({.loopback_only = true});
-  ASSERT_TRUE(listener.ok());
-  auto client = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(std::chrono::seconds(20)));
-  ASSERT_TRUE(client.ok());
-  net::Address peer;
-  Result<Fd> accepted = Fd();
-  while (accepted.ok() && !*accepted) accepted = net::accept_tcp(listener->fd.get(), &peer);
-  ASSERT_TRUE(accepted.ok());
+  auto [client, accepted, peer] = net::test::connect_to_ourselves();
   const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ASSERT_EQ(::setsockopt(client->get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-  client->reset();
+  ASSERT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  client.reset();
   net::EventLoop loop;
   std::string said;
   Log log([&](LogLevel, std::string_view line) { said += line; });
   Server server(loop, log,
                 with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kWelcome; }}));
-  server.adopt(*std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
+  server.adopt(std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
   EXPECT_EQ(server.keys(), 0U);
   EXPECT_EQ(said, "");
 }
