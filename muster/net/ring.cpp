@@ -239,7 +239,8 @@ bool Ring::wait(int epoll, int timeout_ms) {
 // Lets more come before the next wait, so that one wake-up is for many of them.
 void Ring::gather() {
   const bool answered = !sends_.empty();
-  unanswered_ = answered || crowd_ == 0 || volume_ > kMuch ? 0 : unanswered_ + 1;
+  const bool stream = !answered && !awaited_ && crowd_ > 0 && volume_ <= kMuch;
+  unanswered_ = stream ? unanswered_ + 1 : 0;
   if (unanswered_ > kUnansweredTurns) {
     ::nanosleep(&kNap, nullptr);
   } else if (answered && crowd_ > 1) {
@@ -281,6 +282,7 @@ void Ring::finish() {
 void Ring::dispatch() {
   tell_sends();
   volume_ = 0;
+  awaited_ = false;
   for (size_t i = 0; i < received_.size(); ++i) {  // grows when the sink submits
     Received got = received_[i];
     volume_ += static_cast<size_t>(std::max(got.result, 0));
@@ -288,7 +290,7 @@ void Ring::dispatch() {
     unsigned index = got.flags >> IORING_CQE_BUFFER_SHIFT;
     std::string_view bytes;
     if (buffered && got.result > 0) bytes = {buffers_->at(index), static_cast<size_t>(got.result)};
-    sink_.ring_received(got.id, got.result, bytes, (got.flags & IORING_CQE_F_MORE) != 0);
+    if (sink_.ring_received(got.id, got.result, bytes, (got.flags & IORING_CQE_F_MORE) != 0)) awaited_ = true;
     if (buffered) buffers_->give(index);
   }
   crowd_ = received_.size();

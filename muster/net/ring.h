@@ -24,8 +24,9 @@ class Ring final : public EventLoop::Source {
   class Sink {
    public:
     // `more`: further calls follow without another receive(). Bytes, or the end of the stream (0), or minus errno;
-    // neither -ENOBUFS nor -ECANCELED says anything about the socket.
-    virtual void ring_received(uint64_t id, int result, std::string_view bytes, bool more) = 0;
+    // neither -ENOBUFS nor -ECANCELED says anything about the socket. True: who sent it waits for an answer that is not
+    // there yet.
+    virtual bool ring_received(uint64_t id, int result, std::string_view bytes, bool more) = 0;
     // One result for each send() since the last call, in their order: bytes sent or minus errno, as of a call that does
     // not block.
     virtual void ring_sent(std::span<const ptrdiff_t> results) = 0;
@@ -79,7 +80,8 @@ class Ring final : public EventLoop::Source {
   std::vector<Received> received_;  // collected, not yet told
   size_t crowd_ = 0;                // what the last turn has told: how many times,
   size_t volume_ = 0;               // and how many bytes
-  int unanswered_ = 0;              // turns in a row that sent nothing
+  bool awaited_ = false;            // and whether somebody waits for an answer to it
+  int unanswered_ = 0;              // turns in a row of a stream that nobody awaits an answer to
   bool polling_ = false;            // the loop's epoll descriptor
   bool epoll_ready_ = false;
 };

@@ -123,9 +123,9 @@ Connection* Server::Impl::find(int fd, uint64_t serial) {
   return by_fd_[index].get();
 }
 
-void Server::Impl::ring_received(uint64_t id, int result, std::string_view bytes, bool more) {
+bool Server::Impl::ring_received(uint64_t id, int result, std::string_view bytes, bool more) {
   auto index = static_cast<size_t>(id & 0xffffffff);
-  if (index >= by_fd_.size() || !by_fd_[index] || ring_id(*by_fd_[index]) != id) return;
+  if (index >= by_fd_.size() || !by_fd_[index] || ring_id(*by_fd_[index]) != id) return false;
   Connection& connection = *by_fd_[index];
   connection.receiving = more;
   if (result > 0) {
@@ -135,9 +135,11 @@ void Server::Impl::ring_received(uint64_t id, int result, std::string_view bytes
       received(connection, bytes);
   } else if (!connection.paused && result != -ENOBUFS && result != -ECANCELED && result != -EINTR) {
     flush(connection);  // a peer that closed only its sending side still gets what it asked for
-    return drop(connection);
+    drop(connection);
+    return false;
   }
   if (connection.open() && !connection.receiving && !connection.paused) start_receiving(connection);
+  return connection.waiting();
 }
 
 // What the ring has received already is kept: at most all of its buffers.

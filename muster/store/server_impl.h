@@ -54,7 +54,7 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   Connection* add(Fd fd, const net::Address& peer);
   bool open_ring();
   void start_receiving(Connection& connection);
-  void ring_received(uint64_t id, int result, std::string_view bytes, bool more) override;
+  bool ring_received(uint64_t id, int result, std::string_view bytes, bool more) override;
   void pause(Connection& connection);
   Connection* find(int fd, uint64_t serial);
   void on_event(Connection& connection, uint32_t events);
@@ -120,6 +120,7 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   std::vector<Connection*> senders_;  // whose replies are with the ring, from the end of a turn to the next
   std::string spare_output_;          // lent to the connection at work, so that replies need no allocation
   std::vector<Connection*> dirty_;    // have output since the last flush
+  std::vector<Connection*> sending_;  // empty but for its memory, except in send_dirty()
   std::vector<std::unique_ptr<Connection>> closed_;  // freed when nobody can hold a reference any more
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

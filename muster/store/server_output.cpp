@@ -113,8 +113,8 @@ void Server::Impl::send_dirty(bool with_next_wait) {
     Connection& connection = *dirty_[i];
     if (connection.open() && connection.unsent() > options_.max_output) too_much_output(connection, 0);
   }
-  auto dirty = std::exchange(dirty_, {});
-  for (Connection* connection : dirty) {
+  sending_.swap(dirty_);
+  for (Connection* connection : sending_) {
     connection->dirty = false;
     if (!connection->open() || connection->want_write) continue;
     if (with_next_wait) {
@@ -124,6 +124,7 @@ void Server::Impl::send_dirty(bool with_next_wait) {
       flush(*connection);
     }
   }
+  sending_.clear();
 }
 
 }  // namespace muster::store
