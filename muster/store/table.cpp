@@ -36,12 +36,16 @@ bool ends_a_wait(const Entry& entry) { return entry.has_value || entry.has_free_
 }  // namespace
 
 Slot& Table::slot(std::string_view key) {
-  auto found = map_.find(key);
-  if (found == map_.end()) found = map_.emplace(key, Entry()).first;
-  return *found;
+  if (last_ == nullptr || last_->first != key) {
+    auto found = map_.find(key);
+    if (found == map_.end()) found = map_.emplace(key, Entry()).first;
+    last_ = &*found;
+  }
+  return *last_;
 }
 
 const Entry* Table::find(std::string_view key) const {
+  if (last_ != nullptr && last_->first == key) return &last_->second;
   auto found = map_.find(key);
   return found == map_.end() ? nullptr : &found->second;
 }
@@ -49,6 +53,7 @@ const Entry* Table::find(std::string_view key) const {
 void Table::drop_if_unused(Slot& slot) {
   Entry& entry = slot.second;
   if (entry.present() || entry.first != nullptr || (entry.extras && !entry.extras->watchers.empty())) return;
+  if (last_ == &slot) last_ = nullptr;
   map_.erase(map_.find(std::string_view(slot.first)));
 }
 

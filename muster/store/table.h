@@ -155,6 +155,7 @@ class Table {
 
   Observer& observer_;
   Map map_;
+  Slot* last_ = nullptr;  // that slot() gave out: mostly the next one asked for, by streams, counters and barriers
   size_t values_ = 0;
   std::vector<Waiter*> promised_to_;
 };

@@ -67,5 +67,23 @@ TEST_F(TablePromises, AValueOfTheSameNamePromisesNothing) {
   EXPECT_EQ(table_.pop("q"), "a");
 }
 
+TEST(Table, AKeyThatWasUsedLastMayGoAway) {
+  Observer observer;
+  Table table(observer);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(table.add("a", 1), 1);
+    EXPECT_EQ(table.add("a", 1), 2);
+    EXPECT_TRUE(table.remove("a"));
+    EXPECT_EQ(table.get("a"), nullptr);
+    EXPECT_EQ(table.size(), 0u);
+  }
+  table.push("q", "item");
+  EXPECT_EQ(table.pop("q"), "item");
+  EXPECT_EQ(table.queue_size("q"), 0u);
+  table.set("b", "value");
+  EXPECT_EQ(table.queue_size("q"), 0u);
+  ASSERT_NE(table.get("b"), nullptr);
+}
+
 }  // namespace
 }  // namespace muster::store
