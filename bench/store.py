@@ -20,7 +20,13 @@ OPS = ["get", "set", "add", "wait", "barrier"]
 WINDOW = 100
 IDLE = 16000
 OURS = "muster store"
-FLOOR = "a loop of recv() and send()"
+# What no server can do without: who does this, for which operation and how many clients.
+FLOORS = {
+    ("add", 1): ("a loop of recv() and send()", "store_floor.c"),
+    ("set", 8): ("a loop of epoll_wait() and recv()", "store_floor_many.c"),
+    ("barrier", 8): ("a loop of epoll_wait(), recv() and send()", "store_floor_many.c"),
+}
+FLOOR_PROGRAMS = ["store_floor.c", "store_floor_many.c"]
 
 
 def contests() -> list[Contest]:
@@ -33,8 +39,9 @@ def contests() -> list[Contest]:
 
     def subjects(op, clients):
         measured = pair(lambda server: arena().drive(server, op, clients), both)
-        if (op, clients) == ("add", 1):  # what no server can do without
-            measured.append(Subject(FLOOR, lambda: arena().drive(2, op, clients), both))
+        if (op, clients) in FLOORS:
+            name, program = FLOORS[op, clients]
+            measured.append(Subject(name, lambda: arena().drive(2 + FLOOR_PROGRAMS.index(program), op, clients), both))
         return measured
 
     torch_client = [
@@ -83,7 +90,7 @@ class Arena:
         self.servers = [
             self._start([muster().path, "store", "--port", "0"], env),
             self._start([python, str(PROGRAMS / "store_libuv.py")], env),
-            self._start([compiled("store_floor.c")], env),
+            *(self._start([compiled(program)], env) for program in FLOOR_PROGRAMS),
         ]
         self.ports = [int(self._line(server)) for server in self.servers]
         where = [f"{port}:{server.pid}" for port, server in zip(self.ports, self.servers)]
