@@ -1,6 +1,6 @@
 // The least that one thread can do for several clients of PyTorch's store who `set` or meet at a barrier: it waits with
-// epoll, receives, looks at a few bytes, and answers whom it must. Nothing is parsed or kept. Prints its port, serves until
-// it is killed.
+// epoll, receives, looks at a few bytes, and answers whom it must. Nothing is parsed or kept. Prints its port, serves
+// until it is killed.
 #include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
