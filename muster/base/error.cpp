@@ -14,6 +14,7 @@ namespace muster {
 std::string Error::text() const { return escaped(hint.empty() ? message : message + "; " + hint); }
 
 int exit_code(const Error& error) {
+  constexpr int kSignalBase = 128;
   switch (error.kind) {
     case ErrorKind::kUsage:
       return 2;
@@ -21,6 +22,8 @@ int exit_code(const Error& error) {
       return 127;
     case ErrorKind::kNotExecutable:
       return 126;
+    case ErrorKind::kInterrupted:
+      return kSignalBase + error.signal;
     case ErrorKind::kTimeout:
     case ErrorKind::kPeer:
     case ErrorKind::kSystem:

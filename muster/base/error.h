@@ -14,6 +14,7 @@ enum class ErrorKind {
   kNotExecutable,  // it exists and cannot be executed (126)
   kTimeout,        // a deadline passed
   kPeer,           // the other side closed, reset or broke the protocol
+  kInterrupted,    // a signal asked us to end (128 + signal)
   kSystem,         // a system call failed; the message names it and errno's text
 };
 
@@ -22,6 +23,7 @@ struct Error {
   ErrorKind kind;
   std::string message;
   std::string hint;  // "use …", without a final full stop; may be empty
+  int signal = 0;    // of kInterrupted
 
   // "message; hint" as the command line prints it: one line, whatever somebody else's words are in it.
   std::string text() const;

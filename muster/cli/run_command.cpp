@@ -57,7 +57,7 @@ int usage_failure(Verb verb, const std::string& program, const Error& error) {
 int planning_failure(Verb verb, const std::string& program, const Error& error) {
   if (dialect_of(verb) == Dialect::kMuster) return usage_failure(verb, program, error);
   say(fmt::format("{}: error: {}\n", program, error.text()));
-  return kTorchrunFailure;
+  return error.kind == ErrorKind::kInterrupted ? exit_code(error) : kTorchrunFailure;
 }
 
 void say_note(Verb verb, const Note& note) {

@@ -33,8 +33,8 @@ Result<process::Environment> set_up(const environment::Setup& setup, const proce
   }
   environment::Capture done = environment::capture(setup, before, options);
   if (!done.environment) {
-    show(done.output, manner.host, by_launcher, kLinesShown);
     Error error = done.environment.error();
+    if (error.kind != ErrorKind::kInterrupted) show(done.output, manner.host, by_launcher, kLinesShown);
     error.message = fmt::format("{}: {}", manner.host, error.message);
     return error;
   }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "muster/environment/set_up_failure.h"
 #include "muster/process/descendants.h"
 #include "muster/process/python.h"
+#include "muster/process/signals.h"
 
 namespace muster::environment {
 namespace {
@@ -58,6 +58,7 @@ struct Ending {
   std::string report = {};  // captured.h
   std::string output = {};
   std::string error = {};  // kFailed: why there was no shell
+  int interrupted = 0;     // by that signal, for which kGone stands; not told by the keeper
 };
 
 std::string encode(const Ending& ending) {
@@ -204,12 +205,47 @@ void Shell::say_where_it_is() {
   options_.slow(steps_[*step].title());
 }
 
-// Blocks until the keeper hangs up; it has its own deadline.
-std::string read_to_end(int fd, Deadline deadline) {
+// What asks this process to end is read from `queue` while this lives; what is ignored or blocked stays so.
+class Interruptions {
+ public:
+  explicit Interruptions(bool wanted) {
+    ::sigprocmask(SIG_SETMASK, nullptr, &before_);
+    std::vector<int> signals;
+    for (int signal : {SIGINT, SIGTERM}) {
+      struct sigaction action {};
+      ::sigaction(signal, nullptr, &action);
+      if (wanted && action.sa_handler != SIG_IGN && ::sigismember(&before_, signal) == 0) signals.push_back(signal);
+    }
+    if (signals.empty()) return;
+    if (auto queue = process::SignalQueue::open(signals)) queue_ = *std::move(queue);
+  }
+  Interruptions(const Interruptions&) = delete;
+  Interruptions& operator=(const Interruptions&) = delete;
+  ~Interruptions() { leave(); }
+
+  void leave() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  int fd() const { return queue_ ? queue_->fd() : -1; }
+  // The first that came; 0: none did.
+  int signal() {
+    while (auto received = queue_ ? queue_->next() : std::nullopt)
+      if (first_ == 0) first_ = received->signal;
+    return first_;
+  }
+
+ private:
+  sigset_t before_{};
+  std::optional<process::SignalQueue> queue_;
+  int first_ = 0;
+};
+
+// Blocks until the keeper hangs up; it has its own deadline. Hangs up itself, on `hold`, when a signal comes.
+std::string read_to_end(int fd, Interruptions& interruptions, Fd& hold, Deadline deadline) {
   std::string bytes;
   while (!deadline.passed()) {
-    pollfd watched{fd, POLLIN, 0};
-    if (::poll(&watched, 1, deadline.poll_timeout()) <= 0) continue;
+    std::array<pollfd, 2> watched = {{{fd, POLLIN, 0}, {interruptions.fd(), POLLIN, 0}}};
+    if (::poll(watched.data(), watched.size(), deadline.poll_timeout()) <= 0) continue;
+    if (interruptions.signal() != 0) hold.reset();
+    if (watched[0].revents == 0) continue;
     char buffer[64 << 10];
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
     if (got == 0) break;
@@ -233,16 +269,22 @@ Result<Ending> run_kept(const std::vector<Step>& steps, const process::Environme
   ::signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody's exit status is kept
   MUSTER_TRY_VOID(process::become_subreaper());
   MUSTER_TRY(Pipe result, make_pipe());
-  // Opened before the fork: it can only mean this process.
-  Fd self(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
-  if (!self) return system_error(errno, "pidfd_open");
+  MUSTER_TRY(Pipe hold, make_pipe());  // hung up by us, or by our end
+  Interruptions interruptions(options.launcher < 0);
   ::fflush(nullptr);
   const pid_t keeper = ::fork();
   if (keeper < 0) return system_error(errno, "fork");
-  if (keeper == 0) keep(steps, environment, options, self.get(), result.write);
+  if (keeper == 0) {
+    interruptions.leave();
+    hold.write.reset();
+    keep(steps, environment, options, hold.read.get(), result.write);
+  }
   result.write.reset();
-  Ending ending = decode(read_to_end(result.read.get(), Deadline::in(options.time + 2 * kKillTime)));
-  if (ending.kind == Ending::Kind::kFailed) process::kill_descendants(Deadline::in(kKillTime));
+  const Deadline deadline = Deadline::in(options.time + 2 * kKillTime);
+  Ending ending = decode(read_to_end(result.read.get(), interruptions, hold.write, deadline));
+  ending.interrupted = interruptions.signal();
+  if (ending.kind == Ending::Kind::kFailed || ending.interrupted != 0)
+    process::kill_descendants(Deadline::in(kKillTime));
   while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
   }
   return ending;
@@ -252,6 +294,11 @@ Result<process::Environment> judge(const std::vector<Step>& steps, const Ending&
                                    const CaptureOptions& options) {
   const Captured captured = parse_captured(ending.report);
   const std::string at = captured.step && *captured.step < steps.size() ? steps[*captured.step].title() : "bash";
+  if (ending.interrupted != 0)
+    return Error{ErrorKind::kInterrupted,
+                 fmt::format("{} interrupted the set-up, at `{}`", process::signal_name(ending.interrupted), at),
+                 {},
+                 ending.interrupted};
   switch (ending.kind) {
     case Ending::Kind::kFailed:
       return Error{ErrorKind::kSystem, ending.error, {}};

@@ -18,15 +18,17 @@ struct CaptureOptions {
 };
 
 struct Capture {
-  Result<process::Environment> environment;  // kUsage: a step failed; kTimeout, kPeer (the launcher is gone), kSystem
-  std::string output;                        // the end of what the steps printed, whole lines
+  // kUsage: a step failed; kTimeout, kPeer (the launcher is gone), kInterrupted, kSystem
+  Result<process::Environment> environment;
+  std::string output;  // the end of what the steps printed, whole lines
 };
 
 // Does what `setup` says, in one shell, beginning with the environment `before`; returns what it left. Variables of
 // setup.set are there from the beginning, and again on top in the end.
 // Blocks until the shell has ended, or until the time is over or the launcher gone: then everything that it started is
 // killed, and likewise when this process dies, however: a keeper, forked off for that, sees to it, and makes the calls of
-// `options`. Otherwise what the steps left in the background goes on, as children of this process, which becomes a
+// `options`. So it is on SIGINT and SIGTERM where there is no launcher; with one, they do what they did before.
+// Otherwise what the steps left in the background goes on, as children of this process, which becomes a
 // subreaper. Call it before there are threads and other children.
 Capture capture(const Setup& setup, const process::Environment& before, const CaptureOptions& options);
 

@@ -59,6 +59,7 @@ class FanOutRun {
 
   void take_signals();
   void take_signal(int signal);
+  void say_stopping(int signal);
   void show();
   void wait_for_last_words();
   void wait_for_agents();
@@ -225,15 +226,20 @@ void FanOutRun::take_signals() {
   while (auto received = signals_->next()) take_signal(received->signal);
 }
 
+void FanOutRun::say_stopping(int signal) {
+  const size_t nodes = coordinator_->state().nodes.size();
+  const std::string name = process::signal_name(signal);
+  if (nodes == 0) return console_.log().info("{}: stopping, {}", name, head_.waiting_for(coordinator_->state()));
+  console_.log().info("{}: stopping the job on {} node{}, SIGKILL in {} s", name, nodes, nodes == 1 ? "" : "s",
+                      std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
+}
+
 void FanOutRun::take_signal(int signal) {
   const size_t before = stop_signals_.size();
   switch (agent::meaning_of(signal, spec_.job.signals_to_handle, stop_signals_)) {
     case agent::SignalMeaning::kStop:
       stop_signals_.push_back(signal);
-      console_.log().info(
-          "{}: stopping the job on {} node{}, SIGKILL in {} s", process::signal_name(signal),
-          coordinator_->state().nodes.size(), coordinator_->state().nodes.size() == 1 ? "" : "s",
-          std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
+      say_stopping(signal);
       coordinator_->stop(signal);
       break;
     case agent::SignalMeaning::kKill:

@@ -57,7 +57,7 @@ void Head::show_waiting(const State& state, TimePoint now) {
   const bool waits = state.round_state == RoundState::kNone || state.round_state == RoundState::kStopping;
   const Duration elapsed = now - state.began;
   if (over() || !waits || !state.gathering || elapsed < kSilence) return hide_waiting();
-  const std::string line = waiting_line(state, membership_, notes_);
+  const std::string line = waiting_for(state);
   if (console_.is_terminal(agent::Stream::kStderr)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
     console_.set_live_line(fmt::format("muster: {} · {} s", line, seconds));
@@ -67,6 +67,8 @@ void Head::show_waiting(const State& state, TimePoint now) {
     console_.log().info("{}", line);
   }
 }
+
+std::string Head::waiting_for(const State& state) const { return waiting_line(state, membership_, notes_); }
 
 void Head::hide_waiting() {
   if (std::exchange(live_line_, false)) console_.set_live_line("");

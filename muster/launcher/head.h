@@ -26,6 +26,8 @@ class Head : public rendezvous::CoordinatorClient {
   // Shows, or says, whom we wait for; call it now and then while there is time to wait.
   void show_waiting(const rendezvous::State& state, TimePoint now);
   void hide_waiting();
+  // The same in words.
+  std::string waiting_for(const rendezvous::State& state) const;
 
   bool over() const { return ending_.has_value(); }
   int exit_code() const;

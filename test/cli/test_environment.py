@@ -195,6 +195,37 @@ def test_nothing_is_left_of_a_set_up_when_muster_is_ended(start_muster, tmp_path
     assert muster.wait(timeout=30) != 0
 
 
+@pytest.mark.parametrize("verb", ["run", "torchrun"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_set_up_says_where_it_was(start_muster, tmp_path, number, verb):
+    os.mkfifo(tmp_path / "up")
+    muster = start_muster([verb, "--prologue", "echo > up; sleep 1000", "true"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    (tmp_path / "up").read_text()
+    muster.send_signal(number)
+    said = muster.communicate(timeout=30)[1]
+    assert muster.returncode == 128 + number
+    (line,) = [line for line in said.splitlines() if "setting up" not in line]  # a busy machine takes a second
+    where = f"{os.uname().nodename}: {number.name} interrupted the set-up, at `echo > up; sleep 1000`"
+    assert line == f"{'muster' if verb == 'run' else 'torchrun'}: error: {where}"
+
+
+def test_an_interrupted_set_up_of_nodes_says_where_they_were(start_muster, tmp_path):
+    muster = start_muster(
+        ["run", "--local-nodes", "2", "--prologue", "sleep 1000", "true"],
+        cwd=tmp_path, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    said = []
+    while not said or "node0 (setting up: sleep 1000), node1 (setting up: sleep 1000)" not in said[-1]:
+        said.append(muster.stderr.readline())
+        assert said[-1], said
+    muster.send_signal(signal.SIGINT)
+    line = muster.communicate(timeout=30)[1].splitlines()[0]
+    assert muster.returncode == 130
+    assert line == (
+        "muster: SIGINT: stopping, 0 of 2 nodes · waiting for node0 (setting up: sleep 1000), node1 (setting up: sleep 1000)"
+    )
+
+
 def test_what_it_leaves_in_the_background_lives_as_long_as_the_job(run, tmp_path):
     done = run("--prologue", "sleep 1000 & export DAEMON=$!", *shell("kill -0 $DAEMON && echo there"))
     assert done.stdout == "there\n", done.stderr  # and is gone now: the fixture looks

@@ -214,6 +214,30 @@ TEST_F(Captures, ItEndsWithTheLauncher) {
   ::waitpid(launcher, nullptr, 0);
 }
 
+TEST_F(Captures, ASignalEndsItAndIsNamed) {
+  before_.emplace_back("MUSTER", std::to_string(::getpid()));
+  for (int signal : {SIGINT, SIGTERM}) {
+    Capture done = run({"true", fmt::format("setsid sleep 1000 & kill -{} $MUSTER; sleep 1000", signal)});
+    ASSERT_FALSE(done.environment);
+    const Error& error = done.environment.error();
+    EXPECT_EQ(error.kind, ErrorKind::kInterrupted);
+    EXPECT_EQ(exit_code(error), 128 + signal);
+    EXPECT_THAT(error.text(), StartsWith(signal == SIGINT ? "SIGINT interrupted the set-up, at `setsid sleep"
+                                                          : "SIGTERM interrupted the set-up, at `setsid sleep"));
+    EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);  // nothing is below us any more
+    sigset_t blocked;
+    ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
+    EXPECT_EQ(::sigismember(&blocked, signal), 0);
+  }
+}
+
+TEST_F(Captures, ASignalThatIsIgnoredStaysSo) {
+  before_.emplace_back("MUSTER", std::to_string(::getpid()));
+  auto* old = ::signal(SIGINT, SIG_IGN);
+  EXPECT_EQ(value("A", {"kill -INT $MUSTER; export A=1"}), "1");
+  ::signal(SIGINT, old);
+}
+
 // Whoever is killed: muster (the parent of the keeper), or the keeper.
 TEST_F(Captures, NothingStaysWhenMusterIsKilled) {
   int ends[2];
