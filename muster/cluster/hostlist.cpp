@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "muster/base/strings.h"
 #include "muster/cluster/hosts.h"
 
@@ -44,7 +46,9 @@ Result<Range> parse_range(std::string_view text) {
     return Error{ErrorKind::kUsage, fmt::format("the range {} runs backwards", text),
                  fmt::format("write {}-{}", last, first)};
   if (last.size() > 1 && last.front() == '0' && last.size() != first.size()) {
-    return usage_error("the ends of the range {} differ in width", text);
+    const size_t width = std::max(first.size(), last.size());
+    return Error{ErrorKind::kUsage, fmt::format("the ends of the range {} differ in width", text),
+                 fmt::format("write {:0>{}}-{:0>{}} or {}-{}", first, width, last, width, range.first, range.last)};
   }
   return range;
 }
@@ -116,7 +120,9 @@ Result<std::vector<std::string_view>> split_hostlist(std::string_view text) {
     pieces.push_back(trim(text.substr(begin, i - begin)));
     if (pieces.back().empty()) {
       if (trim(text).empty()) return Error{ErrorKind::kUsage, "no host is named", "write n1,n2 or n[1-4]"};
-      return usage_error("a comma of \"{}\" has no host beside it", trim(text.substr(0, kMaxName)));
+      return Error{ErrorKind::kUsage,
+                   fmt::format("a comma of \"{}\" has no host beside it", trim(text.substr(0, kMaxName))),
+                   "leave it out, or write the host that is missing"};
     }
     begin = i + 1;
   }

@@ -52,12 +52,14 @@ TEST(Hostlist, ExpandsAsSlurmDoes) {
 
 TEST(Hostlist, ErrorsNameThePiece) {
   EXPECT_EQ(expanded(""), "error: no host is named; write n1,n2 or n[1-4]");
-  EXPECT_EQ(expanded("a,,b"), "error: a comma of \"a,,b\" has no host beside it");
-  EXPECT_EQ(expanded("a,"), "error: a comma of \"a,\" has no host beside it");
+  const std::string beside = "has no host beside it; leave it out, or write the host that is missing";
+  EXPECT_EQ(expanded("a,,b"), "error: a comma of \"a,,b\" " + beside);
+  EXPECT_EQ(expanded("a,"), "error: a comma of \"a,\" " + beside);
   EXPECT_EQ(expanded("n[1-3"), "error: the brackets of \"n[1-3\" do not match; write n[1-4] or n[1,3]");
   EXPECT_EQ(expanded("a,n1]"), "error: the brackets of \"n1]\" do not match; write n[1-4] or n[1,3]");
   EXPECT_EQ(expanded("n[3-1]"), "error: the range 3-1 runs backwards; write 1-3");
-  EXPECT_EQ(expanded("n[1-003]"), "error: the ends of the range 1-003 differ in width");
+  EXPECT_EQ(expanded("n[1-003]"), "error: the ends of the range 1-003 differ in width; write 001-003 or 1-3");
+  EXPECT_EQ(expanded("n[0001-02]"), "error: the ends of the range 0001-02 differ in width; write 0001-0002 or 1-2");
   for (const char* text : {"n[]", "n[1-]", "n[-1]", "n[a]", "n[1-2-3]", "n[1,,2]", "n[99999999999999999999]"}) {
     EXPECT_THAT(expanded(text), HasSubstr("is neither a number nor a range")) << text;
   }
