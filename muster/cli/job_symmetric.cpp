@@ -164,6 +164,10 @@ Result<Symmetric::Hosts> Planner::who_hosts(bool is_static, const Endpoint& endp
     return says_yes(answer->second) ? Symmetric::Hosts::kYes : Symmetric::Hosts::kNo;
   // A name that nobody here knows is not this machine's.
   auto own = facts_.is_this_machine(endpoint.host);
+  if (!own)
+    note(LogLevel::kInfo, fmt::format("this node does not host the job: {}; where that is so on every node nobody "
+                                      "does: give one of them --rdzv-conf is_host=1",
+                                      own.error().message));
   return own && *own ? Symmetric::Hosts::kGuess : Symmetric::Hosts::kNo;
 }
 

@@ -33,7 +33,7 @@ def test_a_name_that_appears_later(lab, beats, way):
     beats.wait_round(0, 2)
     beats.tell("all", "exit 0")
     assert (first.end(), second.end()) == (0, 0), f"{first.said()}\n{second.said()}"
-    assert len(re.findall("cannot resolve", second.err)) == 1, "a line when something changes, not one a second"
+    assert len(re.findall("waiting .*cannot resolve", second.err)) == 1, "a line when something changes, not one a second"
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -42,6 +42,8 @@ def test_a_name_that_never_appears(lab, beats, way):
     assert job.end() == 125, job.said()
     why = rf"no connection in \S+ s: {NAME}:{PORT}: cannot resolve '{NAME}': .*; give a name that this node can look up"
     assert len(re.findall(rf"^muster: error: .*{why}.*$", job.err, re.M)) == 1, job.said()
+    way_out = rf"^muster: this node does not host the job: cannot resolve '{NAME}': .*--rdzv-conf is_host=1$"
+    assert len(re.findall(way_out, job.err, re.M)) == (way == "c10d"), job.said()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
