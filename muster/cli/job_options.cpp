@@ -49,6 +49,7 @@ Result<JobPlan> Planner::plan() {
   plan_environment();
   MUSTER_TRY_VOID(check_descriptors());
   finish_nodes();
+  say_decisions();
   return std::move(plan_);
 }
 

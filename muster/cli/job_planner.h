@@ -43,6 +43,11 @@ class Planner {
   std::optional<int> cpus_of_pbs() const;
   Result<void> check_descriptors();
 
+  // job_decisions.cpp: what of it is said.
+  void say_decisions();
+  std::string why_so_many() const;
+  std::string why_so_many_threads(const std::string& threads) const;
+
   // job_nodes.cpp: which nodes there are.
   Result<void> plan_nodes();
   Result<void> share_out_processes();

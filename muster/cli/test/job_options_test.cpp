@@ -73,6 +73,31 @@ TEST(JobOptions, ThreadsAreTheCoresDividedAmongTheWorkers) {
       << "of 16 cores";
 }
 
+TEST(JobOptions, VerboseSaysWhatWasDecidedAndWhy) {
+  Machine machine;
+  machine.torch = process::TorchVersion{2, 6, "2.6.0"};
+  const std::string all = notes(machine, {"-v", "train.py"});
+  EXPECT_TRUE(all.starts_with("1 worker on ")) << all;
+  EXPECT_THAT(all, HasSubstr(": one, as there is no GPU\n"
+                             "program: /usr/bin/python3 (PyTorch 2.6.0)\n"
+                             "store: muster hosts it at 127.0.0.1, on a free port\n"
+                             "log files: none (--log-dir DIR keeps them)\n"
+                             "OMP_NUM_THREADS=16: 16 cores for 1 worker\n"));
+  EXPECT_THAT(
+      notes(machine, {"-v", "--nproc-per-node=4", "--log-dir=logs", "--master-port=7", "train.py"}),
+      ::testing::AllOf(HasSubstr(": --nproc-per-node 4\n"), HasSubstr(", port 7\n"), HasSubstr("log files: in logs\n"),
+                       HasSubstr("OMP_NUM_THREADS=4: 16 cores for 4 workers\n")));
+  EXPECT_THAT(notes(machine, {"-v", "--nproc-per-node=auto", "train.py"}),
+              HasSubstr(": --nproc-per-node auto, 24 CPUs\n"));
+  machine.gpus = {2, "CUDA_VISIBLE_DEVICES", {"0", "1"}, "CUDA_VISIBLE_DEVICES"};
+  machine.variables["OMP_NUM_THREADS"] = "7";
+  EXPECT_THAT(notes(machine, {"-v", "train.py"}), ::testing::AllOf(HasSubstr(": one a GPU (CUDA_VISIBLE_DEVICES)\n"),
+                                                                   HasSubstr("OMP_NUM_THREADS=7: as it was set\n")));
+  EXPECT_EQ(notes(machine, {"train.py"}), "");
+  machine.variables["LOGLEVEL"] = "DEBUG";
+  EXPECT_EQ(notes(machine, {"train.py"}, Verb::kTorchrun), "");
+}
+
 TEST(JobOptions, TorchrunSetsOneThreadAndWarns) {
   Machine machine;
   auto plan = machine.plan(Verb::kTorchrun, {"--nproc-per-node=2", "train.py"});
