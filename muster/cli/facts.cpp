@@ -106,7 +106,9 @@ uint64_t raise_descriptor_limit(uint64_t needed) {
   return limit.rlim_cur;
 }
 
-Result<container::Prepared> prepare_container(container::Request request, LogLevel threshold, bool by_launcher) {
+Result<container::Prepared> prepare_container(container::Request request, LogLevel threshold, int launcher) {
+  const bool by_launcher = launcher >= 0;
+  request.launcher = launcher;
   const std::string begin =
       by_launcher ? std::string(agent::kSettingUp) : fmt::format("muster: setting up {}: ", request.host);
   if (by_launcher || threshold <= LogLevel::kInfo)
@@ -163,7 +165,7 @@ Facts real_facts(int launcher) {
   facts.check_record = environment::check_record_directory;
   facts.working_directory = working_directory;
   facts.prepare_container = [launcher](const container::Request& request, LogLevel threshold) {
-    return prepare_container(request, threshold, launcher >= 0);
+    return prepare_container(request, threshold, launcher);
   };
   facts.descriptor_limit = descriptor_limit;
   facts.raise_descriptor_limit = raise_descriptor_limit;

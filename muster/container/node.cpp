@@ -57,7 +57,7 @@ Result<void> make_own_directory(const std::string& path) {
                fmt::format("remove it: rm -r {}", shell_quote(path))};
 }
 
-Result<Fd> take_turn(const std::string& path, Deadline deadline, const std::function<void()>& waiting) {
+Result<Fd> take_turn(const std::string& path, Deadline deadline, int launcher, const std::function<void()>& waiting) {
   constexpr int kPeriodMs = 50;
   Fd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!file) return system_error(errno, fmt::format("cannot open {}", path));
@@ -66,7 +66,8 @@ Result<Fd> take_turn(const std::string& path, Deadline deadline, const std::func
     if (deadline.passed())
       return Error{ErrorKind::kTimeout, fmt::format("another muster holds {} and does not end", path), {}};
     if (!said && waiting) waiting();
-    ::poll(nullptr, 0, kPeriodMs);
+    pollfd gone{.fd = launcher, .events = POLLRDHUP, .revents = 0};
+    if (::poll(&gone, 1, kPeriodMs) > 0) return Error{ErrorKind::kPeer, "the launcher is gone", {}};
   }
   return file;
 }

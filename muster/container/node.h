@@ -18,7 +18,7 @@ Node this_node(Kind kind);
 Result<void> make_own_directory(const std::string& path);
 
 // One muster of this node at a time. Released with the descriptor, by whatever way its holder ends. Blocks until the
-// deadline at most; calls `waiting` once, if it has to.
-Result<Fd> take_turn(const std::string& path, Deadline deadline, const std::function<void()>& waiting);
+// deadline at most, or until the launcher hangs up (kPeer; -1: there is none); calls `waiting` once, if it has to.
+Result<Fd> take_turn(const std::string& path, Deadline deadline, int launcher, const std::function<void()>& waiting);
 
 }  // namespace muster::container

@@ -53,11 +53,19 @@ class Preparation {
     return failure(request_.host, what, words, command);
   }
 
+  Result<process::CommandOutput> run(const Words& command, const process::Environment& environment,
+                                     const std::string& what) {
+    auto said = process::run_kept_command(command, environment, request_.deadline, request_.launcher);
+    if (said || said.error().kind == ErrorKind::kPeer) return said;
+    if (said.error().kind != ErrorKind::kInterrupted) return error(what, said.error().message, command);
+    Error interrupted = said.error();
+    interrupted.message = fmt::format("{}: {}", request_.host, interrupted.message);
+    return interrupted;
+  }
+
   // A command of the runtime, by its exit code; its errors are those of `what`.
   Result<process::CommandOutput> ask(const Words& command, const std::string& what) {
-    auto said = process::run_command(command, runtime_environment(), request_.deadline);
-    if (!said) return error(what, said.error().message, command);
-    return said;
+    return run(command, runtime_environment(), what);
   }
 
   Result<process::CommandOutput> insist(const Words& command, const std::string& what) {
@@ -146,7 +154,7 @@ class Preparation {
     MUSTER_TRY_VOID(make_own_directory(fs::path(plan_.node.storage).parent_path().string()));
     MUSTER_TRY_VOID(make_own_directory(plan_.node.storage));
     const std::string base = fmt::format("{}/.{}", plan_.node.storage, spec().name);
-    MUSTER_TRY(const Fd turn, take_turn(base + ".lock", request_.deadline, [&] {
+    MUSTER_TRY(const Fd turn, take_turn(base + ".lock", request_.deadline, request_.launcher, [&] {
                  say(fmt::format("waiting for another muster that makes the container {}", spec().name));
                }));
     const std::string making = base + ".making";
@@ -219,10 +227,9 @@ class Preparation {
     plan_.makes_mount_points = false;
     const std::string what = fmt::format("{} cannot run workers in {}", runtime(),
                                          spec().name.empty() ? spec().image : "the container " + spec().name);
-    auto said = process::run_command(line.argv, line.environment, request_.deadline);
-    if (!said) return error(what, said.error().message, line.argv);
-    if (!said->status.success()) return error(what, said->errors.empty() ? said->output : said->errors, line.argv);
-    Probe probe = read_probe(said->output);
+    MUSTER_TRY(process::CommandOutput said, run(line.argv, line.environment, what));
+    if (!said.status.success()) return error(what, said.errors.empty() ? said.output : said.errors, line.argv);
+    Probe probe = read_probe(said.output);
     plan_.image_variables = std::move(probe.variables);
     return Prepared{std::move(plan_), std::move(probe.python)};
   }

@@ -19,6 +19,7 @@ struct Request {
   std::string python = {};                    // PYTHON_EXEC; empty: python, else python3
   bool dry = false;                           // nothing is run or made: what would be
   Deadline deadline = Deadline::at(TimePoint::max());
+  int launcher = -1;                                 // hangs up when whoever wants this is gone; -1: there is none
   std::function<void(const std::string&)> say = {};  // what takes long
 };
 
@@ -29,7 +30,7 @@ struct Prepared {
 
 // Makes the container ready on this node and looks into it once. One that is kept is made where it does not exist: by one
 // muster at a time, the others wait, and one that was interrupted is made anew. Blocks until the deadline at most. Errors
-// name host, image and what the runtime said.
+// name host, image and what the runtime said. Ended early by a signal (kInterrupted) or with the launcher (kPeer).
 Result<Prepared> prepare(const Request& request);
 
 // Removes what is left of the job's containers on this node: for the end of a job, whoever ends it. Blocks until the

@@ -20,6 +20,7 @@
 #include "muster/environment/captured.h"
 #include "muster/environment/set_up_failure.h"
 #include "muster/process/descendants.h"
+#include "muster/process/keeper.h"
 #include "muster/process/python.h"
 #include "muster/process/signals.h"
 
@@ -85,8 +86,7 @@ Ending decode(std::string_view bytes) {
   return ending;
 }
 
-// In the keeper: a process of its own between muster and the shell, so that nothing of the set-up is left when muster
-// is gone, however it went.
+// In the keeper.
 class Shell {
  public:
   Shell(const std::vector<Step>& steps, const CaptureOptions& options) : steps_(steps), options_(options) {}
@@ -205,91 +205,6 @@ void Shell::say_where_it_is() {
   options_.slow(steps_[*step].title());
 }
 
-// What asks this process to end is read from `queue` while this lives; what is ignored or blocked stays so.
-class Interruptions {
- public:
-  explicit Interruptions(bool wanted) {
-    ::sigprocmask(SIG_SETMASK, nullptr, &before_);
-    std::vector<int> signals;
-    for (int signal : {SIGINT, SIGTERM}) {
-      struct sigaction action {};
-      ::sigaction(signal, nullptr, &action);
-      if (wanted && action.sa_handler != SIG_IGN && ::sigismember(&before_, signal) == 0) signals.push_back(signal);
-    }
-    if (signals.empty()) return;
-    if (auto queue = process::SignalQueue::open(signals)) queue_ = *std::move(queue);
-  }
-  Interruptions(const Interruptions&) = delete;
-  Interruptions& operator=(const Interruptions&) = delete;
-  ~Interruptions() { leave(); }
-
-  void leave() const { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
-  int fd() const { return queue_ ? queue_->fd() : -1; }
-  // The first that came; 0: none did.
-  int signal() {
-    while (auto received = queue_ ? queue_->next() : std::nullopt)
-      if (first_ == 0) first_ = received->signal;
-    return first_;
-  }
-
- private:
-  sigset_t before_{};
-  std::optional<process::SignalQueue> queue_;
-  int first_ = 0;
-};
-
-// Blocks until the keeper hangs up; it has its own deadline. Hangs up itself, on `hold`, when a signal comes.
-std::string read_to_end(int fd, Interruptions& interruptions, Fd& hold, Deadline deadline) {
-  std::string bytes;
-  while (!deadline.passed()) {
-    std::array<pollfd, 2> watched = {{{fd, POLLIN, 0}, {interruptions.fd(), POLLIN, 0}}};
-    if (::poll(watched.data(), watched.size(), deadline.poll_timeout()) <= 0) continue;
-    if (interruptions.signal() != 0) hold.reset();
-    if (watched[0].revents == 0) continue;
-    char buffer[64 << 10];
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got == 0) break;
-    if (got > 0) bytes.append(buffer, static_cast<size_t>(got));
-    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
-  }
-  return bytes;
-}
-
-[[noreturn]] void keep(const std::vector<Step>& steps, const process::Environment& environment,
-                       const CaptureOptions& options, int muster, const Fd& result) {
-  ::setsid();  // what a terminal sends is for muster
-  std::string told = encode(Ending{.error = "no process can be found again"});
-  if (process::become_subreaper()) told = encode(Shell(steps, options).run(environment, muster));
-  (void)write_all(result.get(), told.data(), told.size());
-  ::_exit(0);
-}
-
-Result<Ending> run_kept(const std::vector<Step>& steps, const process::Environment& environment,
-                        const CaptureOptions& options) {
-  ::signal(SIGCHLD, SIG_DFL);  // where it is ignored nobody's exit status is kept
-  MUSTER_TRY_VOID(process::become_subreaper());
-  MUSTER_TRY(Pipe result, make_pipe());
-  MUSTER_TRY(Pipe hold, make_pipe());  // hung up by us, or by our end
-  Interruptions interruptions(options.launcher < 0);
-  ::fflush(nullptr);
-  const pid_t keeper = ::fork();
-  if (keeper < 0) return system_error(errno, "fork");
-  if (keeper == 0) {
-    interruptions.leave();
-    hold.write.reset();
-    keep(steps, environment, options, hold.read.get(), result.write);
-  }
-  result.write.reset();
-  const Deadline deadline = Deadline::in(options.time + 2 * kKillTime);
-  Ending ending = decode(read_to_end(result.read.get(), interruptions, hold.write, deadline));
-  ending.interrupted = interruptions.signal();
-  if (ending.kind == Ending::Kind::kFailed || ending.interrupted != 0)
-    process::kill_descendants(Deadline::in(kKillTime));
-  while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return ending;
-}
-
 Result<process::Environment> judge(const std::vector<Step>& steps, const Ending& ending,
                                    const CaptureOptions& options) {
   const Captured captured = parse_captured(ending.report);
@@ -323,11 +238,16 @@ Capture capture(const Setup& setup, const process::Environment& before, const Ca
   const process::Environment base = with(before, setup.set);
   if (!setup.needs_shell()) return {base, {}};
   const std::vector<Step> to_do = steps(setup, file_head);
-  auto ending = run_kept(to_do, base, options);
-  if (!ending) return {ending.error(), {}};
-  auto left = judge(to_do, *ending, options);
-  if (!left) return {left.error(), ending->output};
-  return {with(settle(*left, base), setup.set), ending->output};
+  // What a set-up leaves running (ssh-agent …) is part of the job, and ends with it.
+  if (auto adopts = process::become_subreaper(); !adopts) return {adopts.error(), {}};
+  auto kept = process::run_kept([&](int muster) { return encode(Shell(to_do, options).run(base, muster)); },
+                                options.launcher < 0, Deadline::in(options.time + 2 * kKillTime));
+  if (!kept) return {kept.error(), {}};
+  Ending ending = decode(kept->told);
+  ending.interrupted = kept->interrupted;
+  auto left = judge(to_do, ending, options);
+  if (!left) return {left.error(), ending.output};
+  return {with(settle(*left, base), setup.set), ending.output};
 }
 
 }  // namespace muster::environment

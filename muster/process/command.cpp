@@ -1,5 +1,6 @@
 #include "muster/process/command.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -9,9 +10,13 @@
 #include <array>
 #include <cerrno>
 
+#include "muster/base/bytes.h"
 #include "muster/base/pipe.h"
 #include "muster/base/strings.h"
+#include "muster/process/descendants.h"
+#include "muster/process/keeper.h"
 #include "muster/process/python.h"
+#include "muster/process/signals.h"
 
 namespace muster::process {
 namespace {
@@ -50,9 +55,9 @@ void kill_and_reap(const Child& child) {
   }
 }
 
-}  // namespace
-
-Result<CommandOutput> run_command(std::vector<std::string> argv, Environment environment, Deadline deadline) {
+// Until one of `holders`, of which -1 is none, hangs up.
+Result<CommandOutput> run_until(std::vector<std::string> argv, Environment environment, Deadline deadline,
+                                std::array<int, 2> holders) {
   MUSTER_CHECK(!argv.empty());
   MUSTER_TRY(std::string program, find_program(argv.front(), path_of(environment)));
   MUSTER_TRY(Pipe output, make_pipe());
@@ -67,12 +72,18 @@ Result<CommandOutput> run_command(std::vector<std::string> argv, Environment env
   errors.write.reset();
   CommandOutput result;
   for (;;) {
-    std::array<pollfd, 3> waiting{{{.fd = output.read.get(), .events = POLLIN, .revents = 0},
+    std::array<pollfd, 5> waiting{{{.fd = output.read.get(), .events = POLLIN, .revents = 0},
                                    {.fd = errors.read.get(), .events = POLLIN, .revents = 0},
-                                   {.fd = child.pidfd.get(), .events = POLLIN, .revents = 0}}};
+                                   {.fd = child.pidfd.get(), .events = POLLIN, .revents = 0},
+                                   {.fd = holders[0], .events = POLLRDHUP, .revents = 0},
+                                   {.fd = holders[1], .events = POLLRDHUP, .revents = 0}}};
     if (::poll(waiting.data(), waiting.size(), deadline.poll_timeout()) == 0 && deadline.passed()) {
       kill_and_reap(child);
       return Error{ErrorKind::kTimeout, name + " did not answer in time", {}};
+    }
+    if (waiting[3].revents != 0 || waiting[4].revents != 0) {
+      kill_and_reap(child);
+      return Error{ErrorKind::kPeer, "the launcher is gone", {}};
     }
     auto status = try_reap(child);
     read_some(output.read, result.output);
@@ -81,6 +92,58 @@ Result<CommandOutput> run_command(std::vector<std::string> argv, Environment env
     result.status = *status;
     return result;
   }
+}
+
+// What the keeper tells: an output, or an error.
+std::string encode(const Result<CommandOutput>& ran) {
+  ByteWriter out;
+  out.boolean(ran.ok());
+  out.u8(ran ? 0 : static_cast<uint8_t>(ran.error().kind));
+  out.text(ran ? "" : ran.error().message);
+  out.text(ran ? "" : ran.error().hint);
+  out.u32(ran ? static_cast<uint32_t>(ran->status.code) : 0);
+  out.u32(ran ? static_cast<uint32_t>(ran->status.signal) : 0);
+  out.text(ran ? ran->output : "");
+  out.text(ran ? ran->errors : "");
+  return std::move(out).take();
+}
+
+Result<CommandOutput> decode(std::string_view bytes) {
+  ByteReader in(bytes);
+  const bool ran = in.boolean();
+  Error error{static_cast<ErrorKind>(in.u8()), in.text(), in.text()};
+  CommandOutput output;
+  output.status.code = static_cast<int>(in.u32());
+  output.status.signal = static_cast<int>(in.u32());
+  output.output = in.text();
+  output.errors = in.text();
+  if (!in.done()) return Error{ErrorKind::kSystem, "the process that kept it was killed", {}};
+  if (!ran) return error;
+  return output;
+}
+
+}  // namespace
+
+Result<CommandOutput> run_command(std::vector<std::string> argv, Environment environment, Deadline deadline) {
+  return run_until(std::move(argv), std::move(environment), deadline, {-1, -1});
+}
+
+Result<CommandOutput> run_kept_command(const std::vector<std::string>& argv, const Environment& environment,
+                                       Deadline deadline, int launcher) {
+  constexpr auto kSpare = 3 * kDyingTime;  // for the keeper to be done with its own deadline
+  const bool endless = deadline.time() > TimePoint::max() - kSpare;
+  auto job = [&](int muster) {
+    auto ran = run_until(argv, environment, deadline, {muster, launcher});
+    if (!ran) kill_descendants(Deadline::in(kDyingTime));
+    return encode(ran);
+  };
+  MUSTER_TRY(const Kept kept, run_kept(job, launcher < 0, endless ? deadline : Deadline::at(deadline.time() + kSpare)));
+  if (kept.interrupted != 0)
+    return Error{ErrorKind::kInterrupted,
+                 fmt::format("{} interrupted {}", signal_name(kept.interrupted), argv.front()),
+                 {},
+                 kept.interrupted};
+  return decode(kept.told);
 }
 
 std::string last_line(const std::string& text) {

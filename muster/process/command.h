@@ -18,6 +18,12 @@ struct CommandOutput {
 // PATH of `environment`. A command that fails is no error here. What it left behind with our pipes is not waited for.
 Result<CommandOutput> run_command(std::vector<std::string> argv, Environment environment, Deadline deadline);
 
+// The same for what a node's set-up runs: it and all that it started are killed when this process is gone, when SIGINT
+// or SIGTERM interrupts it (kInterrupted; only where there is no launcher), or when `launcher`, a descriptor, hangs up
+// (kPeer); -1: there is none.
+Result<CommandOutput> run_kept_command(const std::vector<std::string>& argv, const Environment& environment,
+                                       Deadline deadline, int launcher);
+
 // The last line that is not blank: where programs say what is wrong.
 std::string last_line(const std::string& text);
 

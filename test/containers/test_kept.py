@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import stat
 import subprocess
 
@@ -40,6 +41,29 @@ def test_two_at_once_make_one(run, charliecloud, kept_name, tmp_path):
                env={"PATH": f"{programs}:{os.environ['PATH']}"})  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "copies").read_text() == "\n"
+
+
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", "2"]], ids=["one_node", "two_nodes"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["term", "kill"])
+def test_making_one_ends_with_muster(start_muster, run, charliecloud, kept_name, job_dir, tmp_path, number, nodes):
+    # A copy that takes for ever, and a process of its own session besides. That nothing is left is start_muster's to check.
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    os.mkfifo(tmp_path / "up")
+    (programs / "cp").write_text(f"#!/bin/sh\nsetsid sleep 1000 &\necho > {tmp_path}/up\nsleep 1000\n")
+    (programs / "cp").chmod(stat.S_IRWXU)
+    image = ["--container", charliecloud.root, "--container-name", kept_name]
+    muster = start_muster(["run", "--container-runtime", "charliecloud", *nodes, *image, "look.py"], cwd=job_dir,
+                          env={"PATH": f"{programs}:{os.environ['PATH']}"}, stderr=subprocess.PIPE)  # fmt: skip
+    (tmp_path / "up").read_text()
+    muster.send_signal(number)
+    said = muster.communicate(timeout=30)[1]
+    assert muster.returncode == (128 + number if number == signal.SIGTERM else -number), said
+    if number == signal.SIGTERM:
+        assert "SIGTERM" in (said if isinstance(said, str) else said.decode())
+    again = run([*image, "look.py"])  # no half one
+    assert again.returncode == 0, again.stderr
+    assert (charliecloud.kept(kept_name) / "etc/image").exists()
 
 
 def test_half_a_container_is_made_anew(run, charliecloud, kept_name):
