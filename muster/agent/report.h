@@ -44,6 +44,7 @@ struct Verdict {
   size_t root = 0;            // index of the root cause
   std::vector<Blame> blames;  // one a worker; none is kRootCause when no worker failed by itself
   std::string reason;         // why that one, in words: shown with --verbose and by the tests
+  std::string doubt;          // where all that failed lost a peer: who else may be the cause; else empty
 
   // False when everybody ended well or was stopped by us: then `root` is only the first that did not end well.
   bool has_root_cause() const;

@@ -146,6 +146,17 @@ def test_whoever_raised_first_is_named_not_whoever_ended_first(fail, rethrow):
         assert "rank 1: fell because a peer was gone (exit code 1: Connection reset by peer)" in outcome.text
 
 
+def test_whoever_goes_on_without_a_word_may_be_the_cause(fail):
+    raising = '    atexit.register(slow_end)\n    raise ValueError("bad batch")\n'
+    assert raising in SLOW_SOCKETS
+    body = SLOW_SOCKETS.replace(raising, "    peer.close()\n    signal.pause()\n").replace("RETHROW", "raise")
+    outcome = fail(2, body)
+    assert outcome.blames == ["stopped", "root-cause"], outcome.json["reason"]
+    doubt = "rank 1 fell because a peer was gone; rank 0 was still running then, and may be the cause"
+    assert f"\n  but      {doubt}\n" in outcome.text
+    assert outcome.json["doubt"] == doubt
+
+
 GLOO = """
 import torch, torch.distributed as dist
 dist.init_process_group("gloo")

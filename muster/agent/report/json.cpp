@@ -92,6 +92,7 @@ std::string to_json(const Report& report) {
                {"max_restarts", report.max_restarts},
                {"signal", report.signal != 0 ? Json(process::signal_name(report.signal)) : Json()},
                {"reason", text_or_null(report.verdict.reason)},
+               {"doubt", has_root ? text_or_null(report.verdict.doubt) : Json()},
                {"note", text_or_null(report.note)},
                {"lost_nodes", report.lost_nodes},
                {"root_cause", has_root ? workers[report.verdict.root] : Json()},

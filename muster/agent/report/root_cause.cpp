@@ -189,6 +189,24 @@ std::string explain(const std::vector<WorkerOutcome>& workers, const std::vector
   return reason;
 }
 
+// The root cause lost a peer, so somebody else did something first and left no trace of it: whoever was there besides.
+std::string doubt_about(const std::vector<WorkerOutcome>& workers, const std::vector<Evidence>& evidence, size_t root) {
+  if (!evidence[root].lost_peer || workers.size() == 1) return {};
+  std::vector<int> fell, ended, running;
+  for (size_t i = 0; i < workers.size(); ++i) {
+    const bool before = workers[i].status.success() && workers[i].ended <= evidence[root].when;
+    (evidence[i].lost_peer ? fell : before ? ended : running).push_back(workers[i].rank);
+  }
+  const bool one = running.size() == 1;
+  std::string doubt = ranks_text(fell) + " fell because a peer was gone";
+  if (!ended.empty()) doubt += fmt::format("; {} had ended before that, with exit code 0", ranks_text(ended));
+  if (!running.empty())
+    doubt += fmt::format("; {} {} still running then, and {} be the cause", ranks_text(running), one ? "was" : "were",
+                         one ? "may" : "one of them may");
+  if (ended.empty() && running.empty()) doubt += ", all of them: nothing shows who was the first";
+  return doubt;
+}
+
 }  // namespace
 
 bool Verdict::has_root_cause() const {
@@ -212,6 +230,7 @@ Verdict judge(const std::vector<WorkerOutcome>& workers) {
     verdict.root = *root;
     verdict.blames[*root] = Blame::kRootCause;
     verdict.reason = explain(workers, evidence, *root);
+    verdict.doubt = doubt_about(workers, evidence, *root);
   } else {
     verdict.root = earliest(workers, evidence, [](const Evidence&) { return true; }).value_or(0);
     bool failed = std::any_of(evidence.begin(), evidence.end(), [](const Evidence& e) { return e.failed; });

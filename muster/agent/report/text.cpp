@@ -84,6 +84,8 @@ void add_root_cause(Text& text, const Report& report) {
   if (lost_a_child_to_memory(root))
     text.error("meanwhile the kernel killed a process of the job: out of memory (the job's own memory limit)");
   add_last_words(text, root);
+  // A lost node is explanation enough.
+  if (!report.verdict.doubt.empty() && report.lost_nodes.empty()) text.field("but", report.verdict.doubt);
   if (!root.stderr_log.empty()) text.field("log", printable(root.stderr_log));
   if (root.stderr_log.empty() && !root.stdout_log.empty()) text.field("log", printable(root.stdout_log));
   if (root.error_file && !root.error_file_path.empty()) text.field("error", printable(root.error_file_path));

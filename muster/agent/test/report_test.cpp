@@ -133,6 +133,17 @@ TEST(Render, APeerWeStoppedWhileItFell) {
   EXPECT_THAT(render(report, false), HasSubstr("rank 1: fell because a peer was gone (Connection closed by peer)\n"));
 }
 
+TEST(Render, SaysWhoElseMayBeTheCause) {
+  Report report =
+      report_of({Worker(0, killed(SIGTERM), 1.5).stopped(1), Worker(1, exited(1), 1).raised(0.9, kGlooReset)});
+  const std::string doubt = "rank 1 fell because a peer was gone; rank 0 was still running then, and may be the cause";
+  EXPECT_THAT(render(report, false), HasSubstr("  but      " + doubt + "\n"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(report))["doubt"], doubt);
+  EXPECT_THAT(render_torchrun(report), Not(HasSubstr("may be the cause")));
+  report.lost_nodes = {"n2 is lost: no word for 10.5 s"};
+  EXPECT_THAT(render(report, false), Not(HasSubstr("may be the cause")));
+}
+
 TEST(Render, StoppedByASignalNamesNoCulprit) {
   Report report = report_of({Worker(0, killed(SIGINT), 2).stopped(1), Worker(1, killed(SIGINT), 2).stopped(1)});
   report.kind = "signalled";
