@@ -281,7 +281,7 @@ Result<void> Planner::check_descriptors() {
   // Whoever has rank 0 serves every worker of the job, of whose number nobody knows yet. Workers keep what they had.
   if (job_.membership && limit >= needed) facts_.raise_descriptor_limit(kStoreClients);
   job_.open_files = before;
-  if (limit >= needed) return {};
+  if (limit >= needed || parsed_.flag(Opt::kDryRun)) return {};
   return Error{
       ErrorKind::kUsage, fmt::format("{} need {} file descriptors and this process may open {}", what, needed, limit),
       fmt::format("raise the hard limit with 'ulimit -Hn {0}' as root (LimitNOFILE={0} in a systemd unit, nofile "

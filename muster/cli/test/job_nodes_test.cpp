@@ -197,6 +197,7 @@ TEST(FanOutOptions, ManyNodesNeedManyDescriptors) {
   machine.descriptor_limit = 1024;
   EXPECT_THAT(machine.error({"--hosts=n[1-1000]", "train.py"}),
               HasSubstr("1000 nodes need 8064 file descriptors and this process may open 1024"));
+  EXPECT_EQ(machine.error({"--hosts=n[1-1000]", "--dry-run", "train.py"}), "accepted");
 }
 
 TEST(FanOutOptions, TorchrunCanDoItToo) {
