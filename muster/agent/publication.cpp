@@ -6,6 +6,7 @@
 
 #include "muster/agent/worker_env.h"
 #include "muster/base/fd.h"
+#include "muster/base/new_file.h"
 
 namespace muster::agent {
 
@@ -42,8 +43,14 @@ void remove_old_report(const JobSpec& job) {
 
 void write_report_file(const JobSpec& job, Console& console, const Report& report) {
   if (job.report_file.empty()) return;
-  if (auto written = write_whole_file(job.report_file, to_json(report)); !written)
-    console.log().error("the report is lost: {}", written.error().text());
+  // What is there after all is a link, a device, or a file in a directory of somebody else: it stays, and is written to.
+  std::error_code error;
+  const bool there = std::filesystem::exists(std::filesystem::symlink_status(job.report_file, error));
+  const std::string text = to_json(report);
+  auto written = there ? write_whole_file(job.report_file, text) : write_new_file(job.report_file, text);
+  if (written) return;
+  console.log().error("the report is lost: {}", written.error().text());
+  remove_old_report(job);  // half of one
 }
 
 bool wants_colour(const JobSpec& job) {

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import select
 import signal
 import socket
@@ -139,6 +140,19 @@ def test_a_report_tells_of_the_last_run(run_muster, tmp_path, fifo, nodes):
     assert not (tmp_path / "kept.json").exists()
     assert run_muster([*command[:-1], fifo, "/bin/true"]).returncode == 0
     assert pathlib.Path(fifo).is_fifo(), "only a file can be an old report"
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["file", "link"])
+def test_a_report_that_does_not_fit_leaves_no_file(run_muster, tmp_path, linked):
+    if linked:
+        (tmp_path / "report.json").symlink_to("kept.json")
+    # What a full disk looks like: no file may grow. Python ignores the signal of that, and so does what it starts.
+    full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    command = ["run", "--report", tmp_path / "report.json", "/bin/false"]
+    done = run_muster(command, preexec_fn=full, restore_signals=False)
+    assert done.returncode == 1
+    assert re.search("the report is lost: .*File too large", done.stderr)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"] * linked
 
 
 def test_fixed_port_is_bound_again_by_every_round(run_muster):
