@@ -65,6 +65,7 @@ struct Report {
   // "set-up-failed": a node could not be made ready; "not-found", "not-executable": it lacks what the job is to run
   std::string kind;
   int signal = 0;                       // signalled: the one that we were sent
+  std::string signalled_host;           // it was the muster of that node; empty: this one
   std::string message;                  // where no worker is the cause: what failed, in a sentence
   std::string note;                     // what else there is to say of it: why no restart followed
   std::vector<std::string> lost_nodes;  // a sentence each

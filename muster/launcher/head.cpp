@@ -101,6 +101,7 @@ void Head::changed(const State& state, const Decision& decision) {
   restarts_ = state.restarts;
   lost_ = state.lost;
   signal_ = state.stop_signal;
+  signalled_host_ = state.stop_host;
   switch (decision.kind) {
     case Decision::Kind::kStopRound:
       if (decision.counts_as_restart) break;  // who failed has been said
@@ -194,7 +195,10 @@ agent::Report Head::make_report() const {
     if (blame == agent::Blame::kRootCause) blame = agent::Blame::kPeer;
   report.message = start_error_.empty() ? ending_->reason : start_error_;
   if (!start_error_.empty()) report.kind = "muster-failed";
-  if (ending == "signalled") report.signal = signal_.value_or(SIGTERM);
+  if (ending == "signalled") {
+    report.signal = signal_.value_or(SIGTERM);
+    report.signalled_host = signalled_host_;
+  }
   if (ending == "join-timeout") {
     report.kind = kind_of_refusal(ending_->exit_code);
     for (const auto& [position, note] : notes_) {

@@ -74,6 +74,7 @@ class Head : public rendezvous::CoordinatorClient {
   int round_ = -1, restarts_ = 0;
   std::vector<std::string> lost_;  // of the last round
   std::optional<int> signal_;
+  std::string signalled_host_;
 
   int judged_round_ = -1;
   std::vector<agent::WorkerOutcome> outcomes_;  // of that round

@@ -202,8 +202,7 @@ void Coordinator::Impl::on(NodeId node, const RoundEnded& ended) {
 }
 
 void Coordinator::Impl::on(NodeId node, const StopRequest& request) {
-  log_.info("{} was asked to end", state_.nodes.at(node).join.host);
-  stop(request.signal);
+  stop(request.signal, state_.nodes.at(node).join.host);
 }
 
 void Coordinator::Impl::lose(NodeId node, bool silent, const std::string& why) {

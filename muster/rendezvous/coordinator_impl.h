@@ -39,7 +39,7 @@ class Coordinator::Impl {
   Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
   ~Impl();
 
-  void stop(int signal);
+  void stop(int signal, const std::string& host = {});
   void kill();
   void pass_signal(int signal);
   void take_output();

@@ -165,8 +165,8 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   deserted_soon();
 }
 
-void Coordinator::Impl::stop(int signal) {
-  stop_requested(state_, signal);
+void Coordinator::Impl::stop(int signal, const std::string& host) {
+  stop_requested(state_, signal, host);
   decide_soon();
 }
 

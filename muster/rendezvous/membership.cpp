@@ -29,6 +29,13 @@ std::string signal_text(int signal) {
   return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
 }
 
+// A signal to one muster ends the job on every node: all are told which.
+std::string who_was_signalled(const State& state) {
+  const std::string signal = signal_text(*state.stop_signal);
+  return state.stop_host.empty() ? fmt::format("stopped by {}", signal)
+                                 : fmt::format("{}'s muster received {}", state.stop_host, signal);
+}
+
 // "n1, n2, n3, n4 and 12 more"; only those that are shown are asked for their text.
 template <typename Things, typename Text>
 std::string some_of(const Things& things, std::string_view separator, Text text) {
@@ -116,8 +123,7 @@ Decision during_round(TimePoint now, const State& state, const MembershipOptions
   if (running && seen.done + state.finished.size() == state.members.size())
     return end("succeeded", 0, fmt::format("every worker on {} has ended with 0", nodes_text(state.members.size())));
   bool failed = state.failed_on && state.lost.empty();
-  if (state.stop_signal)
-    return stop(fmt::format("stopped by {}", signal_text(*state.stop_signal)), failed, *state.stop_signal);
+  if (state.stop_signal) return stop(who_was_signalled(state), failed, *state.stop_signal);
   if (!state.lost.empty()) return stop(sentences(state.lost), false);
   if (failed) return stop(fmt::format("a worker on {} has failed", *state.failed_on), true);
   if (!running) return wait(fmt::format("round {} opens on {}", state.round, nodes_text(state.members.size())));
@@ -309,8 +315,7 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
     return wait(fmt::format("{}; its workers may run for {} more", ghost->why, seconds(ghost->safe_at - now)),
                 ghost->safe_at);
   if (auto judgement = judge(now, state, options)) return *judgement;
-  if (state.stop_signal)
-    return end("signalled", 128 + *state.stop_signal, fmt::format("stopped by {}", signal_text(*state.stop_signal)));
+  if (state.stop_signal) return end("signalled", 128 + *state.stop_signal, who_was_signalled(state));
   return make_up_round(now, state, options);
 }
 

@@ -120,6 +120,7 @@ struct State {
   std::vector<std::string> lost;   // sentences: nodes that were lost in this round, and why we think so
   std::vector<std::string> gone;   // the same for nodes that are gone since the round opened
   std::optional<int> stop_signal;  // the job was asked to end
+  std::string stop_host;           // whose muster was; empty: the launcher
   std::string ending;              // of a job that is over, as in Decision
 };
 
@@ -188,7 +189,7 @@ void worker_failed(State& state, NodeId node, int round);
 // Also for a store that could not be opened (not succeeded): the round ends before it began.
 void round_ended(State& state, NodeId node, int round, bool succeeded);
 void judged(State& state, Failure failure);
-void stop_requested(State& state, int signal);  // the first one counts
+void stop_requested(State& state, int signal, const std::string& host = {});  // the first one counts
 void job_ended(State& state, const Decision& decision);
 // This process itself stood still (suspend, SIGSTOP): nobody could be heard, so everybody gets a whole lease again.
 void paused(TimePoint now, State& state);

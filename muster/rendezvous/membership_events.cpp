@@ -209,8 +209,10 @@ void judged(State& state, Failure failure) {
   excuse_who_went_first(state);
 }
 
-void stop_requested(State& state, int signal) {
-  if (!state.stop_signal) state.stop_signal = signal;
+void stop_requested(State& state, int signal, const std::string& host) {
+  if (state.stop_signal) return;
+  state.stop_signal = signal;
+  state.stop_host = host;
 }
 
 void job_ended(State& state, const Decision& decision) { state.ending = decision.ending; }

@@ -81,6 +81,9 @@ def test_a_signal_to_one_of_them_ends_the_job(lab, beats, way, name):
     run = begin(cluster, beats, way)
     run.jobs[name].send(signal.SIGTERM)
     assert run.end() == 143, run.said()
+    for job in run.jobs.values():
+        assert f"was stopped: {name}'s muster received SIGTERM\n" in job.err, run.said()
+    assert run.report()["message"] == f"{name}'s muster received SIGTERM"
 
 
 @pytest.mark.parametrize("victim", ["everything", "agent", "warden"])

@@ -100,7 +100,8 @@ std::string render(const Report& report, bool colour) {
   if (judged && report.verdict.has_root_cause()) {
     add_root_cause(text, report);
   } else if (report.kind == "signalled") {
-    text.headline(fmt::format("{} was stopped: muster received {}", printable(report.entrypoint),
+    const std::string whose = report.signalled_host.empty() ? "" : printable(report.signalled_host) + "'s ";
+    text.headline(fmt::format("{} was stopped: {}muster received {}", printable(report.entrypoint), whose,
                               process::signal_name(report.signal)));
   } else {
     text.headline(fmt::format("{} failed: {}", printable(report.entrypoint),

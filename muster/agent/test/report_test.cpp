@@ -151,6 +151,8 @@ TEST(Render, StoppedByASignalNamesNoCulprit) {
   EXPECT_EQ(render(report, false),
             "muster: train.py was stopped: muster received SIGINT\n"
             "  workers  ranks 0-1: stopped by muster (SIGINT)\n");
+  report.signalled_host = "n2";
+  EXPECT_THAT(render(report, false), HasSubstr("muster: train.py was stopped: n2's muster received SIGINT\n"));
 }
 
 TEST(Render, AFailureOfOurOwn) {

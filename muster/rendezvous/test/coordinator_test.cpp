@@ -189,6 +189,15 @@ TEST_F(CoordinatorTest, AStopWhileTheStoreOpens) {
   EXPECT_EQ(node.told.size(), 3U) << "Welcome, OpenStore, EndJob: nothing was started";
 }
 
+TEST_F(CoordinatorTest, ANodeThatWasSignalledIsNamed) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  second.say(StopRequest{SIGTERM});
+  ASSERT_TRUE(until([&] { return first.last<EndJob>() != nullptr; }));
+  EXPECT_TRUE(client_.has("ended n1's muster received SIGTERM"));
+}
+
 TEST_F(CoordinatorTest, AStoreThatCannotOpenEndsTheJobAndNamesItsHost) {
   make(2, 2);
   Guest& first = join(0, "n0");

@@ -458,6 +458,17 @@ TEST(Signal, BeforeAnyRoundEndsTheJobAtOnce) {
   EXPECT_EQ(job.last.reason, "stopped by SIGINT");
 }
 
+TEST(Signal, ToTheMusterOfOneNodeNamesItOnAll) {
+  Job job = started(1, 2);
+  stop_requested(job.state, SIGTERM, "n2");
+  stop_requested(job.state, SIGINT, "n1");
+  EXPECT_EQ(job.next().reason, "n2's muster received SIGTERM");
+  EXPECT_EQ(job.settle(), "stop ");
+  job.all_end();
+  EXPECT_EQ(job.settle(), "signalled");
+  EXPECT_EQ(job.last.reason, "n2's muster received SIGTERM");
+}
+
 TEST(Signal, StopsTheRoundFirst) {
   Job job = started(1, 2, 3);
   stop_requested(job.state, SIGINT);
