@@ -20,7 +20,6 @@ namespace {
 constexpr int kAcceptsPerTurn = 64;
 // After an accept that failed for want of descriptors or memory.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
-constexpr Duration kRefusalPeriod = std::chrono::seconds(1);  // of one host's being told
 constexpr size_t kMostRefusedHosts = 1024;
 
 }  // namespace
@@ -80,7 +79,7 @@ class Acceptor::Impl {
   void other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes);
   void accept_later(TimePoint when);
   void accept_again();
-  bool worth_telling(const net::Address& peer);
+  bool worth_telling(const net::Address& peer, const std::string& what);
 
   net::EventLoop& loop_;
   Log& log_;
@@ -95,8 +94,12 @@ class Acceptor::Impl {
   bool expiry_armed_ = false;
   std::unordered_set<std::string> expected_;
   Strangers strangers_, expected_strangers_;
-  std::unordered_map<std::string, TimePoint> told_;  // refusals, by host
-  Duration patience_;                                // with those who have sent a hello
+  struct Told {
+    TimePoint when;
+    std::string what;
+  };
+  std::unordered_map<std::string, Told> told_;  // the last refusal that was, by host
+  Duration patience_;                           // with those who have sent a hello
   uint64_t dropped_ = 0;
 };
 
@@ -220,7 +223,7 @@ void Acceptor::Impl::closed(Strangers::iterator stranger, const Error& why) {
   if (verdict != Verdict::kAsksToken) ++dropped_;
   if (verdict != Verdict::kOtherVersion && verdict != Verdict::kWrongToken) return;
   std::shared_ptr<Handlers> handlers = handlers_;
-  if (handlers->refused && worth_telling(channel->peer())) handlers->refused(channel->peer(), why);
+  if (handlers->refused && worth_telling(channel->peer(), why.message)) handlers->refused(channel->peer(), why);
 }
 
 void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes) {
@@ -232,13 +235,15 @@ void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_
     ++dropped_;
 }
 
-bool Acceptor::Impl::worth_telling(const net::Address& peer) {
-  auto is_past = [this](const auto& entry) { return entry.second + kRefusalPeriod <= loop_.now(); };
-  if (told_.size() >= kMostRefusedHosts) std::erase_if(told_, is_past);
-  auto [entry, is_new] = told_.try_emplace(peer.host(), loop_.now());
+bool Acceptor::Impl::worth_telling(const net::Address& peer, const std::string& what) {
+  auto is_past = [this](const Told& told, Duration pause) { return told.when + pause <= loop_.now(); };
+  if (told_.size() >= kMostRefusedHosts)
+    std::erase_if(told_, [&](const auto& entry) { return is_past(entry.second, options_.refusal_pause); });
+  auto [entry, is_new] = told_.try_emplace(peer.host(), Told{loop_.now(), what});
   if (is_new) return told_.size() <= kMostRefusedHosts;
-  if (!is_past(*entry)) return false;
-  entry->second = loop_.now();
+  Told& last = entry->second;
+  if (!is_past(last, what == last.what ? options_.same_refusal_pause : options_.refusal_pause)) return false;
+  last = {loop_.now(), what};
   return true;
 }
 

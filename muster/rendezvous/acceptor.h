@@ -24,6 +24,9 @@ struct AcceptorOptions {
   // do not prove themselves.
   Duration silent_time = std::chrono::milliseconds(10);
   Duration hello_time = std::chrono::milliseconds(500);
+  // Between two refusals of one host that are told; of the same thing, which a node that tries on says again and again.
+  Duration refusal_pause = std::chrono::seconds(1);
+  Duration same_refusal_pause = std::chrono::minutes(1);
 };
 
 // The coordinator's door: accepts, lets in who proves the token within two seconds, and hands everything that does not
@@ -35,7 +38,7 @@ class Acceptor {
     std::function<void(std::unique_ptr<Channel>)> joined;  // open; set its handlers with Channel::resume_on()
     // A connection that speaks something else; empty: closed.
     std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> other;
-    // Somebody with muster's hello and a wrong token or another version: worth a line. At most one a second a host.
+    // Somebody with muster's hello and a wrong token or another version: worth a line. See refusal_pause.
     std::function<void(const net::Address& peer, const Error& why)> refused;
   };
   Acceptor(net::EventLoop& loop, Log& log, AcceptorOptions options, Handlers handlers);

@@ -317,8 +317,9 @@ void ChannelImpl::fail_handshake(Verdict verdict) {
     case Verdict::kAsksToken:
       return fail(peer_error(fmt::format("{} asked for the sealed token", who)));
     case Verdict::kWrongToken:
-      return fail(peer_error(fmt::format("wrong token: {} belongs to another job or another user", who),
-                             "all nodes of a job need the same token"));
+      return fail(peer_error(
+          fmt::format("wrong token: {} belongs to another job or another user", who),
+          "give all nodes of a job the same --rdzv-id and the same secret (MUSTER_TOKEN, --token-file or your key)"));
     default:
       return fail(peer_error(fmt::format("{} does not speak muster's protocol", who),
                              server ? "" : "is it the coordinator's port?"));

@@ -104,13 +104,15 @@ class Channel {
 class Connector {
  public:
   // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the
-  // last failure of each address, or at once an error that trying again cannot mend (another version; a wrong token
+  // last failure of each address, the most telling first, or at once an error that trying again cannot mend (another version; a wrong token
   // from every address). Called once, from the loop; may destroy the connector.
   static std::unique_ptr<Connector> start(net::EventLoop& loop, std::vector<net::Address> addresses,
                                           Channel::Options options, Duration each, Deadline deadline,
                                           std::function<void(Result<std::unique_ptr<Channel>>)> done);
-  virtual ~Connector() = default;                // gives up
-  virtual std::string last_failure() const = 0;  // "10.0.0.1:29400: connection refused"; empty: none so far
+  virtual ~Connector() = default;  // gives up
+  // Of the last failures of all addresses the most telling one, else the first address's: who refused our token was at
+  // least there. "10.0.0.1:29400: connection refused"; empty: none so far.
+  virtual std::string telling_failure() const = 0;
 
   // Why an endpoint has no address that could be tried.
   struct Hindrance {

@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <functional>
+#include <map>
+#include <numeric>
 #include <set>
 
 #include "muster/base/strings.h"
@@ -68,22 +71,26 @@ class ConnectorImpl final : public Connector {
   ConnectorImpl(const ConnectorImpl&) = delete;
   ConnectorImpl& operator=(const ConnectorImpl&) = delete;
 
-  std::string last_failure() const override {
-    return addresses_.empty() && !hindrances_.empty() ? hindrances_.back().why : last_failure_;
-  }
+  std::string telling_failure() const override;
   void aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) override;
 
  private:
+  // The later the more it tells.
+  enum class Telling { kNotTried, kTimeout, kFailed, kRefused };
   struct Failure {
+    Telling telling = Telling::kNotTried;
     std::string text;
-    std::optional<Error> refusal;  // a wrong token
+    std::optional<Error> refusal;  // kRefused: a wrong token
   };
 
   void attempt();
   void connected();
   void closed(const Error& why);
   void timed_out();
-  void failed(std::string text, std::optional<Error> refusal = std::nullopt);
+  void failed(std::string text) { failed({.telling = Telling::kFailed, .text = std::move(text), .refusal = {}}); }
+  void failed(Failure failure);
+  std::vector<size_t> by_telling() const;
+  std::vector<std::string> failure_texts() const;
   void abandon();
   void finish(Result<std::unique_ptr<Channel>> result);
   void give_up();
@@ -96,7 +103,6 @@ class ConnectorImpl final : public Connector {
   Done done_;
   std::vector<Failure> failures_;  // the last of each address
   std::vector<Hindrance> hindrances_;
-  std::string last_failure_;
   TimePoint started_ = Clock::now();
   TimePoint attempted_;
   Duration pause_ = kFirstPause;
@@ -142,19 +148,21 @@ void ConnectorImpl::connected() {
 void ConnectorImpl::closed(const Error& why) {
   Verdict verdict = channel_->verdict();
   if (verdict == Verdict::kOtherVersion) return finish(why);
-  if (verdict == Verdict::kWrongToken) return failed(why.message, why);
+  if (verdict == Verdict::kWrongToken)
+    return failed({.telling = Telling::kRefused, .text = why.message, .refusal = why});
   failed(why.message);
 }
 
 void ConnectorImpl::timed_out() {
-  failed(fmt::format("{} within {}", channel_ ? "connected, but no handshake" : "no answer",
-                     seconds_text(Clock::now() - attempted_)));
+  const std::string_view what = channel_ ? "connected, but no handshake" : "no answer";
+  failed({.telling = Telling::kTimeout,
+          .text = fmt::format("{} within {}", what, seconds_text(Clock::now() - attempted_)),
+          .refusal = {}});
 }
 
-void ConnectorImpl::failed(std::string text, std::optional<Error> refusal) {
+void ConnectorImpl::failed(Failure failure) {
   abandon();
-  last_failure_ = addresses_[index_].text() + ": " + text;
-  failures_[index_] = {std::move(text), std::move(refusal)};
+  failures_[index_] = std::move(failure);
   Duration pause{};
   if (++index_ == addresses_.size()) {
     if (std::all_of(failures_.begin(), failures_.end(), [](const Failure& f) { return f.refusal.has_value(); }))
@@ -165,16 +173,45 @@ void ConnectorImpl::failed(std::string text, std::optional<Error> refusal) {
   step_ = loop_.call_at(std::min(Clock::now() + pause, deadline_.time()), [this] { attempt(); });
 }
 
+// Indices of the addresses, the most telling failure first.
+std::vector<size_t> ConnectorImpl::by_telling() const {
+  std::vector<size_t> order(failures_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(), [this](size_t i) { return failures_[i].telling; });
+  return order;
+}
+
+std::string ConnectorImpl::telling_failure() const {
+  if (addresses_.empty()) return hindrances_.empty() ? "" : hindrances_.back().why;
+  const size_t first = by_telling().front();
+  return failures_[first].telling == Telling::kNotTried ? "" : addresses_[first].text() + ": " + failures_[first].text;
+}
+
+// What failed alike is said once: a default port stands for many that nobody has typed.
+std::vector<std::string> ConnectorImpl::failure_texts() const {
+  std::vector<std::string> texts;
+  std::map<std::string, size_t> counts;
+  auto text_of = [&](size_t i) { return failures_[i].text.empty() ? std::string("not tried") : failures_[i].text; };
+  for (size_t i = 0; i < failures_.size(); ++i) ++counts[text_of(i)];
+  for (size_t i : by_telling()) {
+    const size_t count = std::exchange(counts[text_of(i)], 0);
+    if (count == 0) continue;
+    const std::string likewise = count == 1 ? "" : fmt::format(" (and {} more)", count - 1);
+    texts.push_back(fmt::format("{}{}: {}", addresses_[i].text(), likewise, text_of(i)));
+  }
+  return texts;
+}
+
 void ConnectorImpl::give_up() {
-  std::vector<std::string> tried;
+  std::vector<std::string> tried = failure_texts();
   for (const Hindrance& each : hindrances_) tried.push_back(each.endpoint + ": " + each.why);
-  for (size_t i = 0; i < addresses_.size(); ++i)
-    tried.push_back(addresses_[i].text() + ": " + (failures_[i].text.empty() ? "not tried" : failures_[i].text));
   if (tried.empty()) tried.emplace_back("no address to try");
+  std::string hint = "is the coordinator running, and may this node reach its port?";
+  if (addresses_.empty()) hint = "give a name that this node can look up, or an address";
+  for (const Failure& failure : failures_)
+    if (failure.refusal) hint = failure.refusal->hint;
   finish(Error{ErrorKind::kTimeout,
-               fmt::format("no connection in {}: {}", seconds_text(Clock::now() - started_), join(tried, "; ")),
-               addresses_.empty() ? "give a name that this node can look up, or an address"
-                                  : "is the coordinator running, and may this node reach its port?"});
+               fmt::format("no connection in {}: {}", seconds_text(Clock::now() - started_), join(tried, "; ")), hint});
 }
 
 void ConnectorImpl::aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) {
@@ -183,7 +220,6 @@ void ConnectorImpl::aim_at(std::vector<net::Address> addresses, std::vector<Hind
   abandon();
   addresses_ = std::move(addresses);
   failures_.assign(addresses_.size(), {});
-  last_failure_.clear();
   index_ = 0;
   pause_ = kFirstPause;
   step_ = loop_.call_at(TimePoint::min(), [this] { attempt(); });

@@ -34,7 +34,7 @@ class Finder {
   Finder& operator=(const Finder&) = delete;
 
   // "10.0.0.1:29400: connection refused", "cannot resolve 'n1': Name or service not known"; empty: none so far.
-  std::string last_failure() const { return connector_->last_failure(); }
+  std::string telling_failure() const { return connector_->telling_failure(); }
 
  private:
   // One host of the endpoints.

@@ -65,7 +65,7 @@ class Member::Impl {
 
   void say_waiting() {
     waiting_ = loop_.call_after(kWaitingPeriod, [this] {
-      if (std::string failure = finder_->last_failure(); !failure.empty() && handlers_.waiting)
+      if (std::string failure = finder_->telling_failure(); !failure.empty() && handlers_.waiting)
         handlers_.waiting(failure);
       say_waiting();
     });

@@ -74,6 +74,25 @@ def test_a_wrong_token(lab, beats):
     assert not beats.lives()
 
 
+def test_another_id_is_named_where_it_may_differ(lab, beats):
+    """The default port stands for several: what the one that answers has said is shown, not that others are closed."""
+    cluster = lab(2)
+    how = ["--nnodes", 2, "--master-addr", cluster.address("n1"), "--join-timeout", 6]
+    token = {"MUSTER_TOKEN": secrets.token_hex(32)}
+    first, second = (
+        cluster.muster(
+            name, ["run", *how, "--node-rank", rank, "--rdzv-id", f"id-of-{name}", BEAT, beats.directory], env=token
+        )
+        for rank, name in enumerate(cluster.names)
+    )
+    second.expect(rf"^muster: waiting for the coordinator \({re.escape(cluster.address('n1'))}:29500: wrong token.*\)$")
+    assert (first.end(), second.end()) == (125, 125), f"{first.said()}\n{second.said()}"
+    why = r"no connection in \S+ s: \S+:29500: wrong token: .*; \S+ \(and \d+ more\): connection refused; .*--rdzv-id"
+    assert re.search(rf"^muster: error: {why}", second.err, re.M), second.said()
+    assert len(re.findall("^muster: warning: refused .*: wrong token", first.err, re.M)) == 1, first.said()
+    assert not beats.lives()
+
+
 def other_version(cluster, program):
     """A muster that says it is of another version: the text is replaced in a copy."""
     version = version_of(program)

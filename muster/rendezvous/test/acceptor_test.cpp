@@ -115,14 +115,28 @@ TEST(Acceptor, ClosesWhatNobodyWants) {
   EXPECT_EQ(acceptor.strangers_dropped(), 1);
 }
 
-TEST(Acceptor, TellsOfAWrongTokenOnceASecondAHost) {
-  Door door;
+TEST(Acceptor, TellsOfAWrongTokenOnceAMinuteAHost) {
+  AcceptorOptions options;
+  options.refusal_pause = Duration(0);
+  Door door(options);
   std::vector<std::unique_ptr<End>> clients;
   clients.reserve(5);
   for (int i = 0; i < 5; ++i) clients.push_back(door.join(Token::random()));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 5; }));
   EXPECT_THAT(door.refused, ElementsAre(HasSubstr("127.0.0.1: wrong token: 127.0.0.1 belongs to another job")));
   EXPECT_THAT(door.joined, IsEmpty());
+  std::string hello = Handshake(door.token, Purpose::kControl).call();
+  hello[8] = 77;
+  Fd socket = door.connect(hello);
+  ASSERT_TRUE(door.until([&] { return door.refused.size() == 2; })) << "that is something else";
+}
+
+TEST(Acceptor, TellsOfAWrongTokenAgainWhenItsTimeHasCome) {
+  AcceptorOptions options;
+  options.same_refusal_pause = Duration(0);
+  Door door(options);
+  auto one = door.join(Token::random()), other = door.join(Token::random());
+  ASSERT_TRUE(door.until([&] { return door.refused.size() == 2; }));
 }
 
 TEST(Acceptor, TellsOfAnotherVersion) {

@@ -96,8 +96,8 @@ TEST(Connector, TriesUntilTheServerIsThere) {
   Connecting connecting(loop);
   uint16_t port = free_port();
   connecting.start({loopback(port)});
-  ASSERT_TRUE(run_until(loop, [&] { return !connecting.connector->last_failure().empty(); }));
-  EXPECT_EQ(connecting.connector->last_failure(), fmt::format("127.0.0.1:{}: connection refused", port));
+  ASSERT_TRUE(run_until(loop, [&] { return !connecting.connector->telling_failure().empty(); }));
+  EXPECT_EQ(connecting.connector->telling_failure(), fmt::format("127.0.0.1:{}: connection refused", port));
   Server server(loop, connecting.token, port);
   ASSERT_TRUE(connecting.finish());
   EXPECT_TRUE(*connecting.result);
@@ -167,6 +167,42 @@ TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
   EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake within", silent->port)));
 }
 
+TEST(Connector, ARefusedConnectionTellsMoreThanSilence) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
+  const uint16_t closed = free_port();
+  connecting.start({loopback(silent->port), loopback(closed)}, milliseconds(100), seconds(600));
+  auto shown = [&] { return connecting.connector->telling_failure(); };
+  ASSERT_TRUE(run_until(loop, [&] { return !shown().empty(); }));
+  EXPECT_THAT(shown(), HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake", silent->port)));
+  const std::string refused = fmt::format("127.0.0.1:{}: connection refused", closed);
+  ASSERT_TRUE(run_until(loop, [&] { return shown() == refused; }));
+}
+
+TEST(Connector, AWrongTokenTellsMostAndWhatFailedAlikeIsSaidOnce) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server stranger(loop, Token::random());
+  auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
+  const uint16_t closed = free_port();
+  connecting.start({loopback(closed), loopback(stranger.port), loopback(closed), loopback(silent->port)}, seconds(60),
+                   seconds(1));
+  std::string shown;
+  connecting.loop.add_end_hook([&] {
+    if (connecting.connector) shown = connecting.connector->telling_failure();
+  });
+  ASSERT_TRUE(connecting.finish());
+  EXPECT_THAT(shown, HasSubstr(fmt::format("127.0.0.1:{}: wrong token", stranger.port)));
+  const Error& error = connecting.result->error();
+  EXPECT_EQ(error.kind, ErrorKind::kTimeout);
+  const std::string tried = error.message.substr(error.message.find(" s: ") + 4);
+  EXPECT_THAT(tried, testing::StartsWith(fmt::format("127.0.0.1:{}: wrong token: ", stranger.port)));
+  EXPECT_THAT(tried, HasSubstr(fmt::format("; 127.0.0.1:{} (and 1 more): connection refused; 127.0.0.1:{}: connected",
+                                           closed, silent->port)));
+  EXPECT_THAT(error.hint, HasSubstr("the same --rdzv-id"));
+}
+
 TEST(Connector, WithoutAddressesItFailsAtTheDeadline) {
   net::EventLoop loop;
   Connecting connecting(loop);
@@ -182,11 +218,11 @@ TEST(Connector, MayBeToldOtherAddresses) {
   Server server(loop, connecting.token);
   connecting.start({});
   connecting.connector->aim_at({}, {{"n1:1", "cannot resolve 'n1'"}});
-  EXPECT_EQ(connecting.connector->last_failure(), "cannot resolve 'n1'");
+  EXPECT_EQ(connecting.connector->telling_failure(), "cannot resolve 'n1'");
   const uint16_t closed = free_port();
   connecting.connector->aim_at({loopback(closed)}, {});
-  ASSERT_TRUE(run_until(loop, [&] { return !connecting.connector->last_failure().empty(); }));
-  EXPECT_EQ(connecting.connector->last_failure(), fmt::format("127.0.0.1:{}: connection refused", closed));
+  ASSERT_TRUE(run_until(loop, [&] { return !connecting.connector->telling_failure().empty(); }));
+  EXPECT_EQ(connecting.connector->telling_failure(), fmt::format("127.0.0.1:{}: connection refused", closed));
   connecting.connector->aim_at({loopback(server.port)}, {});
   ASSERT_TRUE(connecting.finish());
   EXPECT_TRUE(*connecting.result);

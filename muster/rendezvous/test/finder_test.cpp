@@ -115,7 +115,7 @@ TEST(Finder, WaitsForANameToAppear) {
   Finding finding;
   Names names;
   finding.start({fmt::format("n1:{}", finding.port)}, names.resolver());
-  ASSERT_TRUE(run_until(finding.loop, [&] { return finding.finder->last_failure() == "cannot resolve 'n1'"; }));
+  ASSERT_TRUE(run_until(finding.loop, [&] { return finding.finder->telling_failure() == "cannot resolve 'n1'"; }));
   EXPECT_FALSE(finding.result);
   names.set("n1", "127.0.0.1");
   ASSERT_TRUE(finding.finish());
@@ -129,7 +129,7 @@ TEST(Finder, FollowsANameThatMoves) {
   names.set("n1", "127.0.0.2");
   finding.start({fmt::format("n1:{}", finding.port)}, names.resolver());
   ASSERT_TRUE(run_until(finding.loop, [&] {
-    return finding.finder->last_failure() == fmt::format("127.0.0.2:{}: connection refused", finding.port);
+    return finding.finder->telling_failure() == fmt::format("127.0.0.2:{}: connection refused", finding.port);
   }));
   names.set("n1", "127.0.0.1");
   ASSERT_TRUE(finding.finish());
@@ -157,7 +157,7 @@ TEST(Finder, AResolverThatNeverAnswersIsNamedAtTheDeadline) {
         return std::vector<net::Address>();
       },
       milliseconds(1));
-  EXPECT_EQ(finding.finder->last_failure(), "no answer from the resolver for 'n1'");
+  EXPECT_EQ(finding.finder->telling_failure(), "no answer from the resolver for 'n1'");
   ASSERT_TRUE(finding.finish());
   ASSERT_FALSE(*finding.result);
   EXPECT_THAT(finding.result->error().message, HasSubstr(": n1: no answer from the resolver for 'n1'"));
