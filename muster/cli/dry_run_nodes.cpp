@@ -36,7 +36,7 @@ std::string ranks_of(const FanOut& spec, const JobPlan& plan, bool count_known, 
 std::string hosting(const Symmetric& spec) {
   switch (spec.hosts) {
     case Symmetric::Hosts::kYes:
-      return "this node hosts the job";
+      return spec.doubt.empty() ? "this node hosts the job" : spec.doubt;
     case Symmetric::Hosts::kGuess:
       return "this node hosts the job, or another one on this machine";
     case Symmetric::Hosts::kNo:

@@ -112,6 +112,7 @@ class Planner {
   Result<Endpoint> meeting_point(bool is_static);
   Result<int> node_rank(int nodes, const Endpoint& endpoint);
   Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);
+  void doubt_the_first(launcher::Symmetric& spec);
   Result<std::string> given_secret() const;
   Result<rendezvous::Token> token(const std::string& run_id, int port, launcher::Symmetric& spec);
 

@@ -90,6 +90,7 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   note_ignored({Opt::kLocalAddr}, "what other nodes have been seen to reach is used; --interface chooses the network");
   job_.membership = membership;
   MUSTER_TRY(spec.hosts, who_hosts(is_static, endpoint));
+  if (is_static && spec.hosts == Symmetric::Hosts::kYes) doubt_the_first(spec);
   // Nobody was promised that rank 0 listens at the derived port.
   const bool promised = is_static && !derived_;
   job_.rdzv_backend = promised ? "static" : "c10d";
@@ -169,6 +170,20 @@ Result<Symmetric::Hosts> Planner::who_hosts(bool is_static, const Endpoint& endp
                                       "does: give one of them --rdzv-conf is_host=1",
                                       own.error().message));
   return own && *own ? Symmetric::Hosts::kGuess : Symmetric::Hosts::kNo;
+}
+
+// A command line that was copied from the first node makes two of them. That its address is not this machine's own is no
+// proof: it may be a service's, or that of a translating router. What a scheduler numbers is not doubted.
+void Planner::doubt_the_first(Symmetric& spec) {
+  if (here_ || (ours_ && !parsed_.given(Opt::kNodeRank))) return;
+  auto own = facts_.is_this_machine(spec.host);
+  if (!own || *own) return;
+  spec.doubt = fmt::format(
+      "this node hosts the job as node rank 0, although {} is another machine; if another node says --node-rank 0 too, "
+      "give this one its own --node-rank",
+      spec.host);
+  note(LogLevel::kWarning, spec.doubt);
+  spec.membership.way_in = fmt::format("{}; else {}", spec.doubt, spec.membership.way_in);
 }
 
 Result<std::string> Planner::given_secret() const {

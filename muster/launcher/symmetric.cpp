@@ -22,6 +22,7 @@ namespace muster::launcher {
 namespace {
 
 constexpr auto kProbeTime = std::chrono::seconds(2);
+constexpr auto kElsewhereTime = std::chrono::seconds(1);  // a job that hosts under another address begins so much later
 constexpr auto kShowPeriod = std::chrono::milliseconds(250);
 
 // The coordinator in the agent's process, on the agent's loop.
@@ -128,35 +129,42 @@ Result<void> agree_on_token(Symmetric& spec, bool hosts) {
 
 // --- The endpoint ---------------------------------------------------------------------------------------------------
 
-// Whether the coordinator of this very job listens on a port of this machine.
-bool is_our_job(uint16_t port, const Symmetric& spec) {
-  const net::Address address = *net::parse_address("127.0.0.1", port);
+// Whether the coordinator of this very job listens at one of these addresses.
+bool is_our_job(const std::vector<net::Address>& addresses, const Symmetric& spec, Duration time) {
   if (!spec.sealed_as.empty()) {
     auto munge = rendezvous::Munge::open();
-    return munge && fetch_sealed(*munge, {address}, spec.sealed_as, Deadline::in(kProbeTime), Clock::now()).ok();
+    return munge && fetch_sealed(*munge, addresses, spec.sealed_as, Deadline::in(time), Clock::now()).ok();
   }
   net::EventLoop loop;
   rendezvous::Channel::Options options;
   options.token = spec.job.membership->token;
   bool ours = false;
-  auto connector = rendezvous::Connector::start(loop, {address}, options, kProbeTime, Deadline::in(kProbeTime),
+  auto connector = rendezvous::Connector::start(loop, addresses, options, time, Deadline::in(time),
                                                 [&](Result<std::unique_ptr<rendezvous::Channel>> channel) {
                                                   ours = channel.ok();
                                                   loop.stop();
                                                 });
-  loop.run_until(Deadline::in(2 * kProbeTime));
+  loop.run_until(Deadline::in(2 * time));
   return ours;
+}
+
+bool is_hosted_elsewhere(const Symmetric& spec) {
+  auto addresses = net::resolve_endpoints(spec.job.membership->coordinators, Deadline::in(kElsewhereTime));
+  return addresses && is_our_job(*addresses, spec, kElsewhereTime);
 }
 
 // The port to host on; nothing when another process on this machine hosts, or will.
 Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
   if (spec.hosts == Symmetric::Hosts::kNo) return std::optional<net::Listener>();
+  if (!spec.doubt.empty() && is_hosted_elsewhere(spec)) return std::optional<net::Listener>();
   std::optional<Error> first;
   for (uint16_t port : spec.candidates) {
     auto listener = net::listen_tcp({.port = port});
     if (listener) return std::optional<net::Listener>(*std::move(listener));
     if (!first) first = listener.error();
-    if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job(port, spec)) return std::optional<net::Listener>();
+    const net::Address here = *net::parse_address("127.0.0.1", port);
+    if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job({here}, spec, kProbeTime))
+      return std::optional<net::Listener>();
   }
   if (spec.hosts == Symmetric::Hosts::kGuess)
     first->hint = "choose another one; if that is the other node of this job, give both the same --rdzv-id";

@@ -24,6 +24,9 @@ struct Symmetric {
   // Who hosts: torchrun's rules. kYes: this node, and an error if the port is taken; kGuess: this node if a port is
   // free, else a client where another process on this machine hosts this job; kNo: a client.
   enum class Hosts { kNo, kGuess, kYes } hosts = Hosts::kNo;
+  // kYes, and the endpoint is no address of this machine: in words for people. Others may reach this one by it, or two
+  // nodes take themselves for the first: where this job's coordinator answers there this one is a client, and refused.
+  std::string doubt;
   std::function<void()> at_end = nullptr;  // WardenOptions::at_end
 };
 

@@ -85,6 +85,35 @@ def test_two_nodes_with_the_same_rank(lab, beats):
     assert "n2" in twin.err and "n3" in twin.err, twin.said()
 
 
+DOUBT = "this node hosts the job as node rank 0, although {} is another machine; if another node says --node-rank 0 too"
+
+
+def test_two_nodes_that_take_themselves_for_the_first(lab, beats):
+    cluster = lab(2)
+    copied = ["--nnodes", 2, "--node-rank", 0, "--master-addr", cluster.address("n1")]
+    first = cluster.muster("n1", ["run", *copied, "--join-timeout", 8, BEAT, beats.directory])
+    first.expect("1 of 2 nodes")
+    second = cluster.muster("n2", ["run", *copied, BEAT, beats.directory])
+    assert second.end() == 125, second.said()
+    assert second.err.count(f"warning: {DOUBT.format(cluster.address('n1'))}") == 1, second.said()
+    assert "error: node rank 0 is taken by n1; n2 claims it too" in second.err, second.said()
+    assert first.end() == 125, first.said()
+    assert "another machine" not in first.err, first.said()
+
+
+def test_a_first_node_that_is_alone_says_its_doubt(lab, beats):
+    """Where nobody answers at the address it may be one by which others reach this node."""
+    cluster = lab(2)
+    copied = ["run", "--nnodes", 2, "--node-rank", 0, "--master-addr", cluster.address("n1"), "--join-timeout", 3]
+    doubt = DOUBT.format(cluster.address("n1"))
+    shown = cluster.muster("n2", [*copied, "--dry-run", BEAT, beats.directory])
+    assert shown.end() == 0 and doubt in shown.out, shown.said()
+    job = cluster.muster("n2", [*copied, BEAT, beats.directory])
+    assert job.end() == 125, job.said()
+    assert job.err.count(f"warning: {doubt}") == 1, job.said()
+    assert re.search(rf"1 of 2 nodes after .*{doubt}", job.err), job.said()
+
+
 def test_c10d_says_that_it_ignores_the_node_rank(lab, beats):
     cluster = lab(2)
     run = start(cluster, "c10d", [BEAT, beats.directory], options=["--node-rank", 1])

@@ -385,6 +385,26 @@ TEST(SymmetricOptions, ARankOutOfRangeOrForgotten) {
   EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}).job.membership->rank, 1);
 }
 
+TEST(SymmetricOptions, AFirstNodeThatIsNotWhereTheFirstOneIs) {
+  Machine machine;
+  const std::vector<std::string> copied = {"--nnodes=2", "--node-rank=0", "--master-addr=10.9.9.9", "train.py"};
+  const std::string doubt =
+      "this node hosts the job as node rank 0, although 10.9.9.9 is another machine; if another node says --node-rank "
+      "0 "
+      "too, give this one its own --node-rank";
+  Symmetric spec = symmetric(machine, copied);
+  EXPECT_EQ(spec.hosts, Hosts::kYes) << "it may be an address by which others reach this machine";
+  EXPECT_EQ(spec.doubt, doubt);
+  EXPECT_EQ(spec.membership.way_in, doubt + "; else start the same command there, with its own --node-rank");
+  EXPECT_EQ(notes(machine, copied), doubt + "\n");
+  for (const char* known : {"mine", "nowhere.invalid"}) {
+    const std::vector<std::string> plain = {"--nnodes=2", "--node-rank=0", "--master-addr", known, "train.py"};
+    EXPECT_EQ(symmetric(machine, plain).doubt, "") << known;
+    EXPECT_EQ(notes(machine, plain), "") << known;
+  }
+  EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=10.9.9.9", "train.py"}).doubt, "");
+}
+
 TEST(SymmetricOptions, NodesThatDoNotKnowWhereToMeet) {
   Machine machine;
   EXPECT_EQ(
@@ -640,6 +660,8 @@ TEST(DryRunNodes, HostsRanksAndWhy) {
 
 TEST(DryRunNodes, WhoHostsAndWhere) {
   Machine machine;
+  EXPECT_THAT(shown(machine, {"--nnodes=2", "--node-rank=0", "--master-addr=10.9.9.9", "train.py"}),
+              HasSubstr(":29500: this node hosts the job as node rank 0, although 10.9.9.9 is another machine; if"));
   machine.key = "k";
   std::string text = shown(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=h", "train.py"});
   EXPECT_THAT(text, HasSubstr("symmetric, 2 nodes (--nnodes 2, no hosts named)\n"));
