@@ -104,8 +104,8 @@ class Channel {
 class Connector {
  public:
   // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the
-  // last failure of each address, the most telling first, or at once an error that trying again cannot mend (another version; a wrong token
-  // from every address). Called once, from the loop; may destroy the connector.
+  // last failure of each address, the most telling first, or at once an error that trying again cannot mend (another
+  // version; a wrong token from every address). Called once, from the loop; may destroy the connector.
   static std::unique_ptr<Connector> start(net::EventLoop& loop, std::vector<net::Address> addresses,
                                           Channel::Options options, Duration each, Deadline deadline,
                                           std::function<void(Result<std::unique_ptr<Channel>>)> done);

@@ -389,9 +389,8 @@ TEST(SymmetricOptions, AFirstNodeThatIsNotWhereTheFirstOneIs) {
   Machine machine;
   const std::vector<std::string> copied = {"--nnodes=2", "--node-rank=0", "--master-addr=10.9.9.9", "train.py"};
   const std::string doubt =
-      "this node hosts the job as node rank 0, although 10.9.9.9 is another machine; if another node says --node-rank "
-      "0 "
-      "too, give this one its own --node-rank";
+      "this node hosts the job as node rank 0, although 10.9.9.9 is another machine; if another node says "
+      "--node-rank 0 too, give this one its own --node-rank";
   Symmetric spec = symmetric(machine, copied);
   EXPECT_EQ(spec.hosts, Hosts::kYes) << "it may be an address by which others reach this machine";
   EXPECT_EQ(spec.doubt, doubt);
