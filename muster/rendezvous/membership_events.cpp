@@ -120,6 +120,7 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   if (may_run(old) || opening) {
     state.lost.push_back(sentence);
     state.counts_as_restart = false;
+    if (state.round_state == RoundState::kStopping && state.failed_on == host) state.stop_reason += "; " + sentence;
   } else if (state.round_state == RoundState::kStopping && state.failed_on == host) {
     state.failed_node_gone = sentence;
     excuse_who_went_first(state);

@@ -77,6 +77,18 @@ TEST(Killed, MayGoBeforeItIsJudged) {
   EXPECT_EQ(job.state.restarts, 0);
 }
 
+TEST(Killed, ItsNodeIsNamedAlsoWhereItGoesBeforeTheRoundHasStopped) {
+  Job job = started(1, 2, 0);
+  job.fails(2);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.closes(2);
+  job.all_end();
+  job.pass(60);
+  EXPECT_EQ(job.settle(), "open ");
+  EXPECT_EQ(job.reasons.back(), "round 1 with 1 node: a worker on n2 has failed; n2 is lost: closed by 10.0.0.9:99");
+  EXPECT_EQ(job.state.restarts, 0);
+}
+
 TEST(Killed, IsNotExcusedWhenItFailedByItself) {
   Job job = worker_killed(0);
   job.failure.exit_code = 7;
