@@ -64,10 +64,11 @@ def mpirun() -> Program:
 
 
 def compiled(source: str) -> str:
-    """Path of a program of bench/programs, compiled when it is older than its source."""
+    """Path of a program of bench/programs, compiled when it is older than its source or a header there."""
     file = ROOT / "bench" / "programs" / source
     program = BUILT / file.stem
-    if not program.exists() or program.stat().st_mtime < file.stat().st_mtime:
+    changed = max(each.stat().st_mtime for each in [file, *file.parent.glob("*.h")])
+    if not program.exists() or program.stat().st_mtime < changed:
         BUILT.mkdir(parents=True, exist_ok=True)
         command = ["c++" if file.suffix == ".cpp" else "cc", "-O2", "-Wall", "-Wextra", "-o", str(program), str(file)]
         subprocess.run(command, check=True)

@@ -1,15 +1,14 @@
 // The least that one thread can do for several clients of PyTorch's store who `set` or meet at a barrier: it waits with
 // epoll, receives, looks at a few bytes, and answers whom it must. Nothing is parsed or kept. Prints its port, serves
 // until it is killed.
-#include <netinet/in.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum { kCheck = 5, kPing = 13, kBarrier = 18, kValidateSize = 5, kNonceSize = 4, kEvents = 64 };
+#include "store_floor.h"
+
+enum { kCheck = 5, kBarrier = 18, kEvents = 64 };
 enum { kCheckSize = 1 + 8 + 8 + 6 };  // of one key of six bytes, as the first ten clients have: /key/0
 
 static int waiting[1024];
@@ -31,23 +30,17 @@ static void serve(int connection) {
     close(connection);
     return;
   }
-  // A client begins with VALIDATE and PING, in one packet or two, and ends its sets with a CHECK.
-  const char* ping = request[0] == 0 && size > kValidateSize ? request + kValidateSize : request;
-  if (*ping == kPing) send(connection, ping + 1, kNonceSize, MSG_NOSIGNAL);
+  (void)answer_ping(connection, request, size);
   if (request[0] == kBarrier) barrier(connection, request, size);
+  // A client ends its sets with a CHECK.
   const char* last = request + size - kCheckSize;
   if (last >= request && last[0] == kCheck && memcmp(last + kCheckSize - 6, "/key/", 5) == 0)
     send(connection, "", 1, MSG_NOSIGNAL);
 }
 
 int main(void) {
-  const int listener = socket(AF_INET, SOCK_STREAM, 0);
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-  socklen_t size = sizeof address;
-  if (bind(listener, (struct sockaddr*)&address, size) != 0 || listen(listener, 1024) != 0) return 1;
-  if (getsockname(listener, (struct sockaddr*)&address, &size) != 0) return 1;
-  printf("%d\n", ntohs(address.sin_port));
-  fflush(stdout);
+  const int listener = open_listener();
+  if (listener < 0) return 1;
   const int epoll = epoll_create1(0);
   struct epoll_event event = {.events = EPOLLIN, .data = {.fd = listener}};
   for (int fd = listener;; fd = accept(listener, NULL, NULL)) {

@@ -12,6 +12,7 @@
 #include "muster/container/inside.h"
 #include "muster/container/node.h"
 #include "muster/process/command.h"
+#include "muster/process/signals.h"
 
 namespace muster::container {
 namespace {
@@ -59,7 +60,8 @@ class Preparation {
     if (said || said.error().kind == ErrorKind::kPeer) return said;
     if (said.error().kind != ErrorKind::kInterrupted) return error(what, said.error().message, command);
     Error interrupted = said.error();
-    interrupted.message = fmt::format("{}: {}", request_.host, interrupted.message);
+    interrupted.message = fmt::format("{}: {} interrupted the set-up, at `{}`", request_.host,
+                                      process::signal_name(interrupted.signal), shell_quote(command));
     return interrupted;
   }
 
