@@ -51,10 +51,10 @@ fuzz:  ## each fuzzer over its corpus and for SECONDS_EACH
 	@cmake --build --preset fuzz -j $(JOBS)
 	@tools/fuzz --seconds $(SECONDS_EACH)
 
-lint:  ## clang-format, clang-tidy, the documents
+lint:  ## clang-format, clang-tidy, the documents; DEEP=1: also the checks that take long
 	@tools/setup build lint
 	@$(MAKE) --no-print-directory build/release/build.ninja
-	@tools/lint
+	@tools/lint $(if $(DEEP),--deep)
 
 format:  ## rewrite the sources with clang-format
 	@git ls-files --cached --others --exclude-standard 'muster/*.cpp' 'muster/*.h' | xargs clang-format-14 -i
