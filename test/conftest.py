@@ -69,7 +69,7 @@ def torch_new():
     """PyTorch 2.13 in the tests' virtual environment: $MUSTER_VENV or .venv."""
     venv = pathlib.Path(os.environ.get("MUSTER_VENV") or ROOT / ".venv")
     python = venv / "bin/python"
-    if not list(venv.glob("lib/python3*/site-packages/torch/version.py")):
+    if not list(venv.glob("lib/python3*/site-packages/torch-2.13.0*.dist-info")):
         pytest.skip("no virtual environment with torch 2.13: make setup could not make it")
     return TorchPython(python, python.parent, (2, 13))
 
