@@ -34,11 +34,11 @@ def setup(tmp_path):
 
 @pytest.fixture
 def venv(tmp_path):
-    """venv(torch) -> a virtual environment as far as tools/setup looks at one; its pip says that it was called."""
+    """venv(torch, accelerate) -> a virtual environment as far as tools/setup looks at one; its pip says that it was called."""
 
-    def make(torch):
+    def make(torch, accelerate="1.15.0"):
         packages = tmp_path / "venv/lib/python3.11/site-packages"
-        for name in (f"torch-{torch}.dist-info", "torch", "accelerate-1.15.0.dist-info"):
+        for name in (f"torch-{torch}.dist-info", "torch", f"accelerate-{accelerate}.dist-info"):
             (packages / name).mkdir(parents=True)
         (packages / "torch/version.py").write_text(f"__version__ = '{torch}'\n")
         (tmp_path / "venv/bin").mkdir()
@@ -58,3 +58,10 @@ def test_another_torch_is_named_and_left_as_it_is(setup, venv):
     mine = venv("2.12.1")
     said = setup("bench", MUSTER_VENV=mine)
     assert said.startswith(f"setup: {mine} is yours and has another torch than 2.13.0: left as it is;") and "pip" not in said
+
+
+def test_what_is_fetched_is_named_with_its_size(setup, venv, tmp_path):
+    said = setup("test", MUSTER_VENV=venv("2.13.0", accelerate="1.0.0"), MUSTER_LMOD=tmp_path / "lmod").splitlines()
+    assert [line for line in said if line.startswith("setup: adding accelerate 1.15.0 ") and " MB to download" in line]
+    assert [line for line in said if line.startswith("setup: unpacking lmod ") and " MB to download" in line]
+    assert said[-1] == "setup: lmod could not be fetched: the tests that need it will be skipped, and say so"
