@@ -76,6 +76,7 @@ void Head::hide_waiting() {
 
 void Head::joined(const Node& node) {
   if (node.join.position) notes_.erase(*node.join.position);
+  refusals_.erase(node.join.host);  // it may now
   console_.log().debug("{} has joined with {} workers", node.join.host, node.join.workers);
   if (on_joined) on_joined(node);
 }
@@ -199,8 +200,8 @@ agent::Report Head::make_report() const {
     report.signal = signal_.value_or(SIGTERM);
     report.signalled_host = signalled_host_;
   }
-  if (ending == "join-timeout") {
-    report.kind = kind_of_refusal(ending_->exit_code);
+  if (ending == "join-timeout") report.kind = kind_of_refusal(ending_->exit_code);
+  if (ending == "join-timeout" || ending == "node-lost") {  // too few came, or came back
     for (const auto& [position, note] : notes_) {
       const auto index = static_cast<size_t>(position);
       const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";

@@ -1,9 +1,13 @@
 #include "muster/launcher/head.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace muster::launcher {
 namespace {
+
+using testing::HasSubstr;
+using testing::Not;
 
 rendezvous::MembershipOptions four_hosts() {
   rendezvous::MembershipOptions options;
@@ -61,6 +65,49 @@ TEST(WaitingLine, NumberedNodesHaveNoNameYet) {
   second.rank = 1;
   rendezvous::node_joined(Clock::now(), state, second);
   EXPECT_EQ(waiting_line(state, options, {}), "1 of 4 nodes · waiting for node rank 0, 2, 3");
+}
+
+// A head of four_hosts() after a first round, whose n17 is lost.
+class LostNode : public ::testing::Test {
+ protected:
+  LostNode() {
+    state_.round = 0;
+    state_.lost = {"n17 is lost: no word for 2.5 s"};
+    head_.changed(state_, {});
+  }
+  std::string ended(const char* ending) {
+    rendezvous::Decision decision;
+    decision.kind = rendezvous::Decision::Kind::kEndJob;
+    decision.ending = ending;
+    decision.exit_code = 125;
+    return head_.ended(decision);
+  }
+
+  net::EventLoop loop_;
+  agent::Console console_{loop_, {.stdout_fd = -1, .stderr_fd = -1}};
+  agent::JobSpec job_;
+  rendezvous::MembershipOptions membership_ = four_hosts();
+  rendezvous::State state_;
+  Head head_{console_, job_, membership_};
+};
+
+TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
+  head_.set_note(3, "ssh: connection timed out, attempt 3");
+  head_.refused("n9", "wrong token");
+  const std::string report = ended("node-lost");
+  EXPECT_THAT(report, HasSubstr("n17 is lost: no word for 2.5 s"));
+  EXPECT_THAT(report, HasSubstr("n17: ssh: connection timed out, attempt 3"));
+  EXPECT_THAT(report, HasSubstr("refused n9: wrong token"));
+}
+
+TEST_F(LostNode, WhoWasLetInAfterAllIsNotMissing) {
+  head_.set_note(2, "starting");
+  head_.refused("n3", "wrong token");
+  rendezvous::Node node;
+  node.join.host = "n3";
+  node.join.position = 2;
+  head_.joined(node);
+  EXPECT_THAT(ended("node-lost"), Not(HasSubstr("n3")));
 }
 
 }  // namespace
