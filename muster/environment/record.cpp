@@ -31,6 +31,17 @@ std::string now_text() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S%z", &parts)};
 }
 
+// qstat breaks its lines anywhere, in the middle of a name too.
+std::string masked_lines_of_qstat(std::string_view text) {
+  constexpr std::string_view kBreak = "\n\t";
+  std::string joined;
+  for (size_t at = text.find(kBreak); at != std::string_view::npos; at = text.find(kBreak)) {
+    joined += text.substr(0, at);
+    text.remove_prefix(at + kBreak.size());
+  }
+  return masked_assignments(joined.append(text));
+}
+
 class Recorder {
  public:
   Recorder(const RecordRequest& request, std::string folder, Deadline deadline)
@@ -78,8 +89,9 @@ class Recorder {
     return text;
   }
 
-  // True: it said something, which is in the file now.
-  bool ask(const std::string& file, std::vector<std::string> command) {
+  // True: it said something, which is in the file now, masked as its kind needs it.
+  bool ask(const std::string& file, std::vector<std::string> command,
+           std::string (*mask)(std::string_view) = masked_text) {
     const std::string name = command[0];
     auto said = process::run_command(std::move(command), request_.environment, deadline_);
     std::string problem;
@@ -87,7 +99,7 @@ class Recorder {
       problem = said.error().message;
     } else if (!said->status.success()) {
       problem = fmt::format("{}: {} ({})", name, process::last_line(said->errors), said->status.text());
-    } else if (auto written = write(file, masked_text(said->output)); !written) {
+    } else if (auto written = write(file, mask(said->output)); !written) {
       problem = written.error().message;
     }
     if (!problem.empty()) index_["missing"][file] = problem;
@@ -120,9 +132,9 @@ class Recorder {
 
   void ask_scheduler() {
     if (auto job = variable("SLURM_JOB_ID")) {
-      ask("scheduler.txt", {"scontrol", "show", "job", "-d", *job});
+      ask("scheduler.txt", {"scontrol", "show", "job", "-d", *job}, masked_assignments);
     } else if (auto id = variable("PBS_JOBID")) {
-      ask("scheduler.txt", {"qstat", "-f", *id});
+      ask("scheduler.txt", {"qstat", "-f", *id}, masked_lines_of_qstat);
     } else {
       index_["missing"]["scheduler.txt"] = "no job of Slurm or PBS (neither SLURM_JOB_ID nor PBS_JOBID is set)";
     }

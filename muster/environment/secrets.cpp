@@ -40,6 +40,28 @@ std::pair<size_t, size_t> password_in(std::string_view authority) {
   return {colon + 1, at - colon - 1};
 }
 
+bool separates(char c) { return c == ',' || c == ';' || c == ' ' || c == '\t' || c == '\n'; }
+
+// Whether "NAME=" or "Name = " begins here.
+bool assigns(std::string_view text) {
+  text =
+      text.substr(static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_token_character) - text.begin()));
+  return text.substr(std::min(text.find_first_not_of(' '), text.size())).starts_with('=');
+}
+
+// Of a text behind "NAME=": where the value ends. Since a secret may have any character in it, only the next assignment
+// tells; PBS writes a comma of the value as "\,".
+size_t value_length(std::string_view text) {
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    const bool escaped = i > 0 && text[i - 1] == '\\';
+    if (!separates(text[i]) || escaped) continue;
+    const auto next = std::find_if_not(text.begin() + static_cast<ptrdiff_t>(i), text.end(), separates);
+    if (next != text.end() && is_token_character(*next) && assigns({next, text.end()})) return i;
+    i = static_cast<size_t>(next - text.begin()) - 1;
+  }
+  return text.size() - (text.ends_with('\n') ? 1 : 0);
+}
+
 // NAME=VALUE, as a word of its own, behind --env=, or one of several in a prologue: nothing is shown from the first
 // secret on, since where its value ends is for a shell to know.
 std::string masked_word(std::string_view word) {
@@ -69,7 +91,22 @@ bool is_secret_name(std::string_view name) {
 std::string masked(std::string_view name, std::string_view value) {
   if (value.empty()) return {};
   if (is_secret_name(name) || value.find("-----BEGIN") != std::string_view::npos) return std::string(kMask);
-  return masked_text(value);
+  return masked_assignments(value);
+}
+
+std::string masked_assignments(std::string_view text) {
+  std::string result;
+  for (size_t equals = text.find('='); equals != std::string_view::npos; equals = text.find('=')) {
+    const std::string_view before = text.substr(0, equals);
+    const auto name = std::find_if_not(before.rbegin(), before.rend(), is_token_character).base();
+    result.append(text.substr(0, equals + 1));
+    text.remove_prefix(equals + 1);
+    if (!is_secret_name({name, before.end()})) continue;
+    const size_t length = value_length(text);
+    if (length > 0) result += kMask;
+    text.remove_prefix(length);
+  }
+  return masked_text(result.append(text));
 }
 
 std::string masked_text(std::string_view text) {

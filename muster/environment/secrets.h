@@ -21,7 +21,11 @@ std::string masked(std::string_view name, std::string_view value);
 // Words of a command line: --token=x, --api-key x, NAME=x, http://user:x@host.
 std::vector<std::string> masked_words(const std::vector<std::string>& words);
 
-// What git diff or a scheduler prints: URLs and tokens.
+// What git diff prints: URLs and tokens.
 std::string masked_text(std::string_view text);
+
+// What a scheduler prints, and variables that name others with their values (SLURM_EXPORT_ENV): also VALUE of NAME=VALUE,
+// anywhere in it.
+std::string masked_assignments(std::string_view text);
 
 }  // namespace muster::environment

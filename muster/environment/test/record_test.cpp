@@ -65,6 +65,22 @@ TEST_F(Record, KeepsWhatThereIs) {
   EXPECT_THAT(text(*folder, "record.json"), HasSubstr("\"nvidia-smi.txt\""));  // and why it is missing
 }
 
+TEST_F(Record, ASchedulersWordsHideSecretsToo) {
+  program("scontrol", "echo JobId=1 Comment=A_KEY=hush");
+  request_.environment.emplace_back("SLURM_JOB_ID", "12");
+  request_.environment.emplace_back("SLURM_EXPORT_ENV", "ALL,WANDB_API_KEY=hush");
+  auto slurm = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_TRUE(slurm) << slurm.error().text();
+  EXPECT_EQ(text(*slurm, "scheduler.txt"), "JobId=1 Comment=A_KEY=***\n");
+  EXPECT_THAT(text(*slurm, "environment.txt"), HasSubstr("WANDB_API_KEY=***"));
+  program("qstat", R"(printf '    Variable_List = A=b,WANDB_AP\n\tI_KEY=hu\n\tsh,B=c\n')");
+  std::erase_if(request_.environment, [](const auto& variable) { return variable.first == "SLURM_JOB_ID"; });
+  request_.environment.emplace_back("PBS_JOBID", "12.n1");
+  auto pbs = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_TRUE(pbs) << pbs.error().text();
+  EXPECT_EQ(text(*pbs, "scheduler.txt"), "    Variable_List = A=b,WANDB_API_KEY=***,B=c\n");
+}
+
 TEST_F(Record, SaysWhyAFileIsMissing) {
   auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
   ASSERT_TRUE(folder) << folder.error().text();

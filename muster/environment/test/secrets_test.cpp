@@ -29,6 +29,24 @@ TEST(Secrets, ValuesThatShowIt) {
   EXPECT_EQ(masked("CERT", "-----BEGIN PRIVATE"), "***");
 }
 
+TEST(Secrets, VariablesThatNameOthers) {
+  EXPECT_EQ(masked("SLURM_EXPORT_ENV", "ALL,WANDB_API_KEY=0123456789abcdef,A=b"), "ALL,WANDB_API_KEY=***,A=b");
+  EXPECT_EQ(masked("X", "A=1;HF_TOKEN=x;B=2"), "A=1;HF_TOKEN=***;B=2");
+  EXPECT_EQ(masked("X", "--api-key=x --lr=3"), "--api-key=*** --lr=3");
+  EXPECT_EQ(masked("X", "--env=A_KEY=x"), "--env=A_KEY=***");
+  EXPECT_EQ(masked("X", "A_KEY=,B=2"), "A_KEY=,B=2");
+  EXPECT_EQ(masked("X", "ALL,A_KEY,B"), "ALL,A_KEY,B");
+  EXPECT_EQ(masked("X", "url=http://u:p@h/,a=b=c"), "url=http://u:***@h/,a=b=c");
+}
+
+TEST(Secrets, WhatASchedulerPrints) {
+  EXPECT_EQ(masked_assignments("   JobId=1 A_KEY=x y, z\n   Name=n\n"), "   JobId=1 A_KEY=***\n   Name=n\n");
+  EXPECT_EQ(masked_assignments("    Variable_List = A=b,PASS=x\\,y=z,HOME=/h\n    etime = Mon\n"),
+            "    Variable_List = A=b,PASS=***,HOME=/h\n    etime = Mon\n");
+  EXPECT_EQ(masked_assignments("    List = A_KEY=two\nlines\n    etime = Mon\n"),
+            "    List = A_KEY=***\n    etime = Mon\n");
+}
+
 TEST(Secrets, CommandLines) {
   EXPECT_THAT(masked_words({"muster", "run", "--env", "HF_TOKEN=x", "--env=A_KEY=y", "train.py", "--token=z",
                             "--api-key", "w", "--lr", "0.1", "--key", "--other", "http://u:p@h/"}),
