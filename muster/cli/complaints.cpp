@@ -32,6 +32,21 @@ const Option* nearest_by_letters(Verb verb, std::string_view name) {
   return best;
 }
 
+// A slip in an abbreviation. Two letters swapped are much of a short word: the first one has to be right.
+const Option* nearest_by_beginning(Verb verb, std::string_view name) {
+  if (name.size() < 4) return nullptr;
+  const Option* best = nullptr;
+  size_t best_distance = 3;
+  for (const Option& option : options()) {
+    if (!option.in(verb) || option.name[0] != name[0]) continue;
+    if (size_t distance = edit_distance(name, option.name.substr(0, name.size())); distance < best_distance) {
+      best = &option;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
 // Letters in the words that two names share; words that begin alike count with what they share.
 size_t common_words(std::string_view typed, std::string_view name) {
   constexpr size_t kAlike = 4;
@@ -133,6 +148,7 @@ Error Complaints::unknown_option(const std::string& word) const {
   }
   const Option* best = nearest_by_letters(verb_, name);
   if (best == nullptr) best = nearest_by_words(verb_, name);
+  if (best == nullptr) best = nearest_by_beginning(verb_, name);
   error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))
                                : fmt::format("'muster {} --help' lists them all", info(verb_).name);
   return error;

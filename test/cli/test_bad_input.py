@@ -33,10 +33,9 @@ def refused(muster, tmp_path):
     return run
 
 
-def test_unknown_option_names_the_nearest(refused):
-    assert refused(["run", "--nporc-per-node", 2, "SCRIPT"]) == (
-        "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?"
-    )
+@pytest.mark.parametrize("slip", ["--nporc-per-node", "--nporc"])
+def test_unknown_option_names_the_nearest(refused, slip):
+    assert refused(["run", slip, 2, "SCRIPT"]) == f"unknown option '{slip}'; did you mean '--nproc-per-node'?"
 
 
 @pytest.mark.parametrize("habit", [["-n", 2], ["-n2"], ["-np", 2], ["--ntasks", 2], ["--ntasks=2"]])
