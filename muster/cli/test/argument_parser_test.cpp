@@ -85,7 +85,6 @@ TEST(ArgumentParser, NamesTheNearestOption) {
   EXPECT_EQ(error(Verb::kRun, {"--max_retries", "3", "a.py"}),
             "unknown option '--max_retries'; did you mean '--max-restarts'?");
   EXPECT_EQ(error(Verb::kRun, {"--nporc", "2", "a.py"}), "unknown option '--nporc'; did you mean '--nproc-per-node'?");
-  EXPECT_EQ(error(Verb::kRun, {"--rank", "2", "a.py"}), "unknown option '--rank'; did you mean '--node-rank'?");
   EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a.py"}),
             "unknown option '--frobnicate'; 'muster run --help' lists them all");
 }
