@@ -8,8 +8,9 @@ from multinode.harness import BEAT, HOME
 
 SHOW = """
 import os, socket
-names = "RANK WORLD_SIZE LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES SLURM_NODEID SLURMD_NODENAME HOSTNAME SLURM_CPUS_PER_TASK".split()
-print(socket.gethostname(), *(f"{n}={os.environ.get(n)}" for n in names), f"cpus={len(os.sched_getaffinity(0))}")
+names = "RANK WORLD_SIZE LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES HOSTNAME"
+names += " SLURM_NODEID SLURMD_NODENAME SLURM_CPUS_PER_TASK SLURM_JOB_NAME"
+print(socket.gethostname(), *(f"{n}={os.environ.get(n)}" for n in names.split()), f"cpus={len(os.sched_getaffinity(0))}")
 """
 
 
@@ -73,7 +74,7 @@ def test_pytorch_trains(slurm, torch_new, tmp_path):
 def test_each_node_has_what_is_its_own(slurm, show):
     """GPUs that the scheduler has divided unevenly, and variables that srun gets wrong."""
     lab = slurm(2)
-    ended = lab.batch(f"{lab.muster} run {show}", "-N2", "--gpus=4", "-c2")
+    ended = lab.batch(f"{lab.muster} run {show}", "-N2", "--gpus=4", "-c2", "--job-name=mine")
     assert ended.code == 0, ended
     nodes = shown(ended)
     assert {host: len(workers) for host, workers in nodes.items()} == {"n1": 3, "n2": 1}, ended
@@ -82,6 +83,7 @@ def test_each_node_has_what_is_its_own(slurm, show):
             assert worker["WORLD_SIZE"] == "4" and worker["SLURM_CPUS_PER_TASK"] == "2"
             assert worker["CUDA_VISIBLE_DEVICES"] == devices
             assert worker["SLURM_NODEID"] == str(position)
+            assert worker["SLURM_JOB_NAME"] == "mine"
             assert worker["SLURMD_NODENAME"] == worker["HOSTNAME"] == host
 
 

@@ -134,13 +134,12 @@ std::vector<Group> divide(const std::vector<std::string>& hosts, const std::opti
 std::vector<std::string> srun_command(const Options& options, const std::vector<std::string>& hosts,
                                       const std::vector<std::string>& more, const std::string& bcast) {
   const std::string count = std::to_string(hosts.size());
-  std::vector<std::string> words = {"srun", "--job-name=muster", "--nodelist=" + join(hosts, ","), "--nodes=" + count,
-                                    "--ntasks=" + count, "--ntasks-per-node=1",
-                                    // beside whatever else the job runs, with all that the job has on the node
-                                    "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none",
-                                    // one that ends does not end the others
-                                    "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--chdir=/",
-                                    "--input=none", "--label"};
+  std::vector<std::string> words = {
+      "srun", "--nodelist=" + join(hosts, ","), "--nodes=" + count, "--ntasks=" + count, "--ntasks-per-node=1",
+      // beside whatever else the job runs, with all that the job has on the node
+      "--overlap", "--mem=0", "--cpu-bind=none", "--mpi=none",
+      // one that ends does not end the others
+      "--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--export=ALL", "--chdir=/", "--input=none", "--label"};
   words.insert(words.end(), more.begin(), more.end());
   if (!bcast.empty()) words.insert(words.end(), {"--bcast=" + bcast, "--send-libs=no"});
   for (std::string& word : fetch_command(options.program, options.fetch)) words.push_back(std::move(word));

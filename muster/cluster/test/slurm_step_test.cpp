@@ -112,7 +112,7 @@ TEST(SrunCommand, OneTaskANodeBesideEverythingElse) {
   options.program = "/opt/muster";
   options.fetch = {.endpoints = {"10.0.0.1:7"}, .nonce = "ab", .munge = true};
   EXPECT_EQ(join(srun_command(options, {"n1", "n2"}, {"--gres=gpu:4"}, ""), " "),
-            "srun --job-name=muster --nodelist=n1,n2 --nodes=2 --ntasks=2 --ntasks-per-node=1 --overlap --mem=0 "
+            "srun --nodelist=n1,n2 --nodes=2 --ntasks=2 --ntasks-per-node=1 --overlap --mem=0 "
             "--cpu-bind=none --mpi=none --no-kill --kill-on-bad-exit=0 --wait=0 --export=ALL --chdir=/ --input=none "
             "--label --gres=gpu:4 /opt/muster agent --fetch 10.0.0.1:7 --nonce ab --by munge");
   const std::string sent = join(srun_command(options, {"n1"}, {}, "/tmp/x"), " ");
