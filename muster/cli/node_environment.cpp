@@ -17,8 +17,9 @@ bool belongs_to_the_node(std::string_view name) {
 
 // Which devices there are for us is a matter of each node.
 bool names_devices(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kNames = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                                                      "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+      "ZE_AFFINITY_MASK",     "SLURM_JOB_GPUS",       "SLURM_STEP_GPUS",     "SLURM_GPUS_ON_NODE"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 

@@ -9,7 +9,7 @@ from multinode.harness import BEAT, HOME
 SHOW = """
 import os, socket
 names = "RANK WORLD_SIZE LOCAL_WORLD_SIZE CUDA_VISIBLE_DEVICES HOSTNAME"
-names += " SLURM_NODEID SLURMD_NODENAME SLURM_CPUS_PER_TASK SLURM_JOB_NAME"
+names += " SLURM_NODEID SLURMD_NODENAME SLURM_CPUS_PER_TASK SLURM_JOB_NAME SLURM_JOB_GPUS SLURM_STEP_GPUS"
 print(socket.gethostname(), *(f"{n}={os.environ.get(n)}" for n in names.split()), f"cpus={len(os.sched_getaffinity(0))}")
 """
 
@@ -81,7 +81,8 @@ def test_each_node_has_what_is_its_own(slurm, show):
     for position, (host, devices) in enumerate((("n1", "0,1,2"), ("n2", "0"))):
         for worker in nodes[host]:
             assert worker["WORLD_SIZE"] == "4" and worker["SLURM_CPUS_PER_TASK"] == "2"
-            assert worker["CUDA_VISIBLE_DEVICES"] == devices
+            assert worker["CUDA_VISIBLE_DEVICES"] == worker["SLURM_STEP_GPUS"] == devices
+            assert worker["SLURM_JOB_GPUS"] in ("None", devices)
             assert worker["SLURM_NODEID"] == str(position)
             assert worker["SLURM_JOB_NAME"] == "mine"
             assert worker["SLURMD_NODENAME"] == worker["HOSTNAME"] == host

@@ -46,7 +46,11 @@ TEST(NodeEnvironment, WhatASchedulerHasSetForANodeIsThatNodes) {
 }
 
 TEST(NodeEnvironment, ANodeOfSlurmWithoutGpusIsNotToldOfAnothers) {
-  EXPECT_THAT(environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"}}, {{"SLURM_JOB_ID", "7"}}, "n2", 1),
+  EXPECT_THAT(environment_of_task({{"CUDA_VISIBLE_DEVICES", "0"},
+                                   {"SLURM_JOB_GPUS", "0"},
+                                   {"SLURM_STEP_GPUS", "0"},
+                                   {"SLURM_GPUS_ON_NODE", "1"}},
+                                  {{"SLURM_JOB_ID", "7"}}, "n2", 1),
               UnorderedElementsAre(Pair("SLURM_JOB_ID", "7"), Pair("HOSTNAME", "n2")));
   // A task of PBS has nothing of the script's environment, so what was exported there is all there is.
   EXPECT_THAT(

@@ -148,8 +148,9 @@ std::vector<std::string> srun_command(const Options& options, const std::vector<
 }
 
 process::Environment srun_environment(process::Environment environment) {
-  // Of the input variables of srun(1) those that shape a step.
-  constexpr std::array<std::string_view, 62> kNames = {"SLURM_ACCTG_FREQ",
+  // Of the input variables of srun(1) those that shape a step; and which GPUs this node has, since that is not set anew
+  // on every node.
+  constexpr std::array<std::string_view, 65> kNames = {"SLURM_ACCTG_FREQ",
                                                        "SLURM_BCAST",
                                                        "SLURM_BCAST_EXCLUDE",
                                                        "SLURM_COMPRESS",
@@ -165,6 +166,7 @@ process::Environment srun_environment(process::Environment environment) {
                                                        "SLURM_EXCLUSIVE",
                                                        "SLURM_EXPORT_ENV",
                                                        "SLURM_GPUS",
+                                                       "SLURM_GPUS_ON_NODE",
                                                        "SLURM_GPUS_PER_NODE",
                                                        "SLURM_GPUS_PER_SOCKET",
                                                        "SLURM_GPUS_PER_TASK",
@@ -174,6 +176,7 @@ process::Environment srun_environment(process::Environment environment) {
                                                        "SLURM_GRES_FLAGS",
                                                        "SLURM_HINT",
                                                        "SLURM_IMMEDIATE",
+                                                       "SLURM_JOB_GPUS",
                                                        "SLURM_JOB_NUM_NODES",
                                                        "SLURM_KILL_BAD_EXIT",
                                                        "SLURM_LABELIO",
@@ -201,6 +204,7 @@ process::Environment srun_environment(process::Environment environment) {
                                                        "SLURM_STDERRMODE",
                                                        "SLURM_STDINMODE",
                                                        "SLURM_STDOUTMODE",
+                                                       "SLURM_STEP_GPUS",
                                                        "SLURM_STEP_GRES",
                                                        "SLURM_TEST_EXEC",
                                                        "SLURM_THREADS",
