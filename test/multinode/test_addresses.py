@@ -30,18 +30,21 @@ def test_workers_meet(lab, beats, network, way):
 
 @pytest.mark.interop
 @pytest.mark.slow
-@pytest.mark.parametrize("network, way", [("debian-hosts", "static"), ("ipv6", "c10d"), ("no-dns", "fan-out")])
-def test_ddp(lab, torch_new, network, way):
-    """gloo looks up its own host's name, and gives out what it finds."""
-    cluster = lab(2, **NETWORKS[network])
-    run = train(cluster, way, DDP, python=torch_new, env={"OMP_NUM_THREADS": 1})
-    assert any("2 workers" in job.out for job in run.jobs.values()), run.said()
+@pytest.mark.parametrize(
+    "network, nodes, way", [*(("debian-hosts", 3, way) for way in WAYS), ("ipv6", 2, "c10d"), ("no-dns", 2, "fan-out")]
+)
+def test_ddp(lab, torch_new, network, nodes, way):
+    """gloo looks up its own host's name, and gives out what it finds; and the node that hosts is started last."""
+    cluster = lab(nodes, **NETWORKS[network])
+    run = train(cluster, way, DDP, names=cluster.names[::-1], python=torch_new, env={"OMP_NUM_THREADS": 1})
+    assert any(f"{nodes} workers" in job.out for job in run.jobs.values()), run.said()
 
 
 @pytest.mark.parametrize(
-    "network, given, shown", [("debian-hosts", None, "eth0"), ("debian-hosts", "lo", "lo"), ("docker0", None, "")]
+    "network, given, shown",
+    [("debian-hosts", None, "eth0"), ("debian-hosts", "lo", "lo"), ("no-dns", None, "eth0"), ("docker0", None, "")],
 )
-def test_gloo_is_told_the_interface_where_its_own_name_lies(lab, network, given, shown):
+def test_gloo_is_told_the_interface_where_its_own_name_lies_or_is_unknown(lab, network, given, shown):
     cluster = lab(2, **NETWORKS[network])
     script = ["--no-python", "/bin/sh", "-c", "echo =$GLOO_SOCKET_IFNAME=$NCCL_SOCKET_IFNAME="]
     run = start(cluster, "fan-out", script, env={"GLOO_SOCKET_IFNAME": given})

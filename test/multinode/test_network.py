@@ -1,5 +1,6 @@
 """Cables are cut, nodes lose their power, packets get lost, networks split, whole nodes stand still."""
 
+import re
 import time
 
 import pytest
@@ -73,13 +74,16 @@ def test_a_cable_cut_for_longer_than_the_lease(lab, beats, way):
 def test_the_head_is_cut_off(lab, beats):
     """All nodes lose their coordinator: each ends its workers, and all say so."""
     cluster = lab(2)
-    run = begin(cluster, beats, "static", nnodes=2)
+    run = begin(cluster, beats, "static", nnodes=2, options=["--join-timeout", 4])
     cluster.partition(["n1"], ["n2"])
-    assert run.jobs["n2"].end() == 125, run.said()
+    run.expect(r"n2 is lost: no word for")
+    for name in cluster.names:
+        cluster.wait_no_worker(name)
+    assert run.end() == 125, run.said()
     assert "no word from the coordinator" in run.jobs["n2"].err, run.said()
+    assert re.search(r"failed: 1 of 2 nodes after .*n2 is lost: no word for", run.jobs["n1"].err), run.said()
+    assert run.report()["kind"] == "node-lost"
     cluster.unpartition()
-    run.jobs["n1"].kill()
-    run.jobs["n1"].end()
     assert {life.round for life in beats.lives()} == {0}
 
 

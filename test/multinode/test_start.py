@@ -1,6 +1,5 @@
 """A job starts on several nodes: in every way, in any order, on nodes that differ."""
 
-import json
 import os
 import re
 
@@ -10,7 +9,7 @@ from harness import ROOT
 
 from .harness import BEAT, HOME, WORKERS
 from .job import wait_for
-from .launch import PORT, WAYS, start, start_on, train
+from .launch import PORT, WAYS, start, start_on, status, train
 
 DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]
 
@@ -79,7 +78,7 @@ def test_two_nodes_with_the_same_rank(lab, beats):
     cluster = lab(3)
     run = start(cluster, "static", [BEAT, beats.directory], names=["n1", "n2"])
     again = ["--nnodes", 3, "--node-rank", 1, "--master-addr", cluster.address("n1"), "--master-port", PORT]
-    run.expect("2 of 3|waiting")
+    run.expect("2 of 3")  # n2 has it
     twin = cluster.muster("n3", ["run", *again, BEAT, beats.directory])
     assert twin.end() == 125, twin.said()
     assert "n2" in twin.err and "n3" in twin.err, twin.said()
@@ -130,6 +129,23 @@ def test_a_port_that_is_taken_is_an_error(lab, beats):
     job = start_on(cluster, "static", "n1", [BEAT, beats.directory])
     assert job.end() not in (0, None)
     assert str(PORT) in job.err, job.said()
+
+
+@pytest.mark.parametrize("where, port", [("--master-addr", 29500), ("--rdzv-endpoint", 29400)])
+def test_a_default_port_that_is_taken_gives_way_to_another(lab, beats, where, port):
+    cluster = lab(2)
+    taken = f"import socket, time; s = socket.create_server(('', {port})); print('taken', flush=True); time.sleep(1000)"
+    other = cluster.exec("n1", ["/usr/bin/python3", "-c", taken])
+    other.expect("taken")
+    how = ["--nnodes", 2, where, cluster.address("n1")]
+    jobs = []
+    for rank, name in enumerate(cluster.names):
+        rest = ["--node-rank", rank] if where == "--master-addr" else ["--rdzv-backend", "c10d"]
+        jobs.append(cluster.muster(name, ["run", *how, *rest, BEAT, beats.directory]))
+    beats.wait_round(0, 2)
+    assert other.running
+    beats.tell("all", "exit 0")
+    assert [job.end() for job in jobs] == [0, 0], "\n".join(job.said() for job in jobs)
 
 
 def test_a_missing_host_is_named(lab, beats):
@@ -197,12 +213,16 @@ def test_output_is_labelled_and_filed(lab, beats):
     for rank in range(4):
         beats.tell(rank, f"print here is {rank}")
     for rank in range(4):
-        run.expect(rf"^\[n{rank // 2 + 1}:{rank}\] here is {rank}$")
+        run.head.expect(rf"^\[n{rank // 2 + 1}:{rank}\] here is {rank}$", stream="out")
+        beats.tell(rank, f"complain there is {rank}")
+    for rank in range(4):
+        run.head.expect(rf"^\[n{rank // 2 + 1}:{rank}\] there is {rank}$", stream="err")
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
     for rank in range(4):
-        files = list(logs.glob(f"**/r0/n{rank // 2 + 1}/{rank}.out"))
-        assert [f.read_text() for f in files] == [f"here is {rank}\n"], list(logs.glob("**/*"))
+        for stream, word in (("out", "here"), ("err", "there")):
+            files = list(logs.glob(f"**/r0/n{rank // 2 + 1}/{rank}.{stream}"))
+            assert [f.read_text() for f in files] == [f"{word} is {rank}\n"], list(logs.glob("**/*"))
 
 
 FLOOD = """
@@ -230,16 +250,22 @@ def test_nobody_waits_for_a_reader_that_does_not_read(lab, tmp_path):
 
 def test_status(lab, beats):
     cluster = lab(2)
-    run = start(cluster, "fan-out", [BEAT, beats.directory])
-    lives = beats.wait_round(0, 2)
+    options = ["--nproc-per-node", 2, "--max-restarts", 1]
+    run = start(cluster, "fan-out", [BEAT, beats.directory], options=options)
+    beats.wait_round(0, 4)
+    beats.tell(3, "exit 1")
+    expected = {(life.host, life.rank, life.local_rank, life.pid) for life in beats.wait_round(1, 4)}
 
-    def status():
-        job = cluster.muster("ctl", ["status", "--json"])
-        assert job.end() == 0, job.said()
-        return json.loads(job.out)
+    def workers(shown):
+        named = ((node["host"], worker) for node in shown["nodes"] for worker in node["workers"])
+        return {(host, worker["rank"], worker["local_rank"], worker["pid"]) for host, worker in named}
 
-    shown = wait_for("a status with both nodes", lambda: (s := status()) and "n2" in str(s) and s)
-    for life in lives:
-        assert str(life.pid) in json.dumps(shown)
+    def told():
+        (job,) = status(cluster, "ctl")
+        return job
+
+    wait_for(lambda: f"the workers {expected}, not {told()}", lambda: workers(told()) == expected)
+    shown = told()
+    assert (shown["state"], shown["round"], shown["restarts"], shown["max_restarts"]) == ("running", 1, 1, 1)
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()

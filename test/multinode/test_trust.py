@@ -1,5 +1,6 @@
 """Nobody else gets in, and nothing gets out: tokens, versions, strangers, a look at the wire."""
 
+import hashlib
 import pathlib
 import re
 import secrets
@@ -60,7 +61,24 @@ def test_garbage_to_every_port(lab, beats, way):
     assert {life.round for life in beats.lives()} == {0}
 
 
-def test_a_wrong_token(lab, beats):
+HELLO_OF_ANOTHER_PROTOCOL = b"\xd7muster?" + struct.pack("<HBB", 99, 1, 0) + b"9.9.9".ljust(20, b"\0") + bytes(32)
+
+
+def say_hello(cluster, source, hello, host="n1", port=PORT):
+    """To a coordinator; returns what it answers."""
+    ask = (
+        "import socket, sys\n"
+        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
+        "s.sendall(bytes.fromhex(sys.argv[3]))\n"
+        "print(s.makefile('rb').read(120).hex())"
+    )
+    asked = cluster.exec(source, ["/usr/bin/python3", "-c", ask, cluster.address(host), port, hello.hex()])
+    assert asked.end() == 0, asked.said()
+    return bytes.fromhex(asked.out.strip())
+
+
+def test_who_was_refused_is_named_where_nodes_are_missing(lab, beats, muster):
+    """A wrong token, on both sides; another version."""
     cluster = lab(2)
     options = ["--join-timeout", 4]
     jobs = {
@@ -69,8 +87,15 @@ def test_a_wrong_token(lab, beats):
         )
         for name in cluster.names
     }
+    wait_for("the port", lambda: PORT in listening_ports(cluster, "n1"))
+    say_hello(cluster, "ctl", HELLO_OF_ANOTHER_PROTOCOL)
     assert {job.end() for job in jobs.values()} == {125}
-    assert re.search("token|key", jobs["n2"].err), jobs["n2"].said()
+    ctl, n1, n2 = (re.escape(cluster.address(name)) for name in ("ctl", "n1", "n2"))
+    assert re.search(rf"^muster: error: wrong token: {n1}:{PORT} ", jobs["n2"].err, re.M), jobs["n2"].said()
+    error = jobs["n1"].err.partition("failed: 1 of 2 nodes after")[2]
+    assert re.search(rf"^  (missing)? +refused {n2}: wrong token", error, re.M), jobs["n1"].said()
+    other = rf"^  (missing)? +refused {ctl}: .*9\.9\.9.*{re.escape(version_of(muster))}"
+    assert re.search(other, error, re.M), jobs["n1"].said()
     assert not beats.lives()
 
 
@@ -114,16 +139,8 @@ def test_another_protocol_is_refused_with_both_versions(lab, beats, muster):
     cluster = lab(2)
     run = start(cluster, "static", [BEAT, beats.directory], names=["n1"])
     wait_for("the port", lambda: PORT in listening_ports(cluster, "n1"))
-    hello = b"\xd7muster?" + struct.pack("<HBB", 99, 1, 0) + b"9.9.9".ljust(20, b"\0") + bytes(32)
-    ask = (
-        "import socket, sys\n"
-        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
-        "s.sendall(bytes.fromhex(sys.argv[3]))\n"
-        "print(s.makefile('rb').read().hex())"
-    )
-    asked = cluster.exec("n2", ["/usr/bin/python3", "-c", ask, cluster.address("n1"), PORT, hello.hex()])
-    assert asked.end() == 0, asked.said()
-    assert version_of(muster).encode() in bytes.fromhex(asked.out.strip()), "the other side can say both"
+    answer = say_hello(cluster, "n2", HELLO_OF_ANOTHER_PROTOCOL)
+    assert version_of(muster).encode() in answer, "the other side can say both"
     said = run.expect(r"refused .*9\.9\.9.*").group()
     assert version_of(muster) in said and cluster.address("n2") in said
     run.jobs["n2"] = start_on(cluster, "static", "n2", [BEAT, beats.directory])
@@ -141,26 +158,75 @@ def test_a_host_with_another_version_gets_ours(lab, beats, muster):
     assert run.end() == 0, run.said()
 
 
+# ssh that writes down what an agent is told.
+LISTENING_SSH = r"""#!/usr/bin/python3
+import os, subprocess, sys, threading
+ssh = subprocess.Popen(["ssh", *sys.argv[1:]], stdin=subprocess.PIPE)
+heard = open(f"{sys.argv[0]}.{os.getpid()}", "wb", buffering=0)
+def listen():
+    while data := os.read(0, 65536):
+        heard.write(data)
+        os.write(ssh.stdin.fileno(), data)
+    ssh.stdin.close()
+threading.Thread(target=listen, daemon=True).start()
+os._exit(ssh.wait())
+"""
+
+
+def token_of_the_job(cluster, way, given):
+    """Random in a fan-out; made of what was given and of the job's name where every node has a muster of its own."""
+    if way == "fan-out":
+        told = [path.read_bytes() for path in cluster.shared.glob("ssh.*")]
+        assert len(told) == len(cluster.names)
+        found = {word.decode() for text in told for word in re.findall(rb"\b[0-9a-f]{64}\b", text)} - {given}
+        assert len(found) == 1, found
+        return found.pop()
+    name = {"static": f"{PORT}\nnone", "c10d": f"{PORT}\njob"}[way]
+    return keyed(keyed(b"", given.encode()), b"muster job token" + name.encode()).hex()
+
+
+def keyed(key, data):
+    return hashlib.blake2b(data, key=key, digest_size=32).digest()
+
+
+def has_token(cluster, way, token):
+    """Whether it is what the coordinator proves to know."""
+    host = "ctl" if way == "fan-out" else "n1"
+    (port,) = listening_ports(cluster, host) if way == "fan-out" else [PORT]
+    refusal = say_hello(cluster, "n2", HELLO_OF_ANOTHER_PROTOCOL, host, port)
+    protocol, version = refusal[8:10], refusal[12:32]
+    hello = b"\xd7muster?" + protocol + b"\1\0" + version + bytes(32)
+    answer = say_hello(cluster, "n2", hello, host, port)
+    head, header, proof = answer[:64], answer[64:88], answer[88:]
+    session = keyed(bytes.fromhex(token), b"muster session" + hello + head)
+    return proof == keyed(session, b"server proof" + header)
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_secrets_stay_secret(lab, beats, tmp_path, way):
     """Neither environment nor token in an argument, a log, a worker's environment, or readable on the wire."""
     cluster = lab(2)
-    token, secret = secrets.token_hex(32), secrets.token_hex(16)
-    logs = cluster.shared / "logs"
-    env = {"MUSTER_TOKEN": token, "API_KEY": secret}
+    given, secret = secrets.token_hex(32), secrets.token_hex(16)
+    logs, ssh = cluster.shared / "logs", cluster.shared / "ssh"
+    ssh.write_text(LISTENING_SSH)
+    ssh.chmod(0o755)
+    options = ["--log-dir", logs, "--verbose", *(["--ssh", ssh] if way == "fan-out" else [])]
+    env = {"MUSTER_TOKEN": given, "API_KEY": secret}
     with cluster.capture(tmp_path / "wire.pcap") as wire:
-        run = start(cluster, way, [BEAT, beats.directory], options=["--log-dir", logs, "--verbose"], env=env)
+        run = start(cluster, way, [BEAT, beats.directory], options=options, env=env)
         beats.wait_round(0, 2)
-        for name in cluster.names:
+        token = token_of_the_job(cluster, way, given)
+        assert has_token(cluster, way, token)
+        for name in cluster.lab.nodes:
             for words in cluster.processes(name).values():
-                assert token not in words and secret not in words
+                assert not any(needle in words for needle in (given, token, secret)), words
             for pid in cluster.workers(name):
                 environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
                 assert secret.encode() in environment
-                assert token.encode() not in environment, "a worker knows the token"
+                assert not any(needle.encode() in environment for needle in (given, token)), "a worker knows the token"
         beats.tell("all", "exit 0")
         assert run.end() == 0, run.said()
-    for needle in (token, secret):
+    for needle in (given, token, secret):
         for data in (needle.encode(), bytes.fromhex(needle)):
             assert not wire.search(data), f"on the wire: {data!r}"
         assert needle not in run.said()

@@ -5,7 +5,8 @@ Meets its peers in the round's store, then every 50 ms appends a line to DIR/<ho
     round rank world_size restarts local_rank host pid monotonic_time
 
 All nodes of a lab have one clock. A file DIR/do.<rank>, or DIR/do.all, has what to do: "exit CODE", "raise TEXT", "kill
-SIGNAL", "print TEXT"; the former is taken away by the one who does it.
+SIGNAL", "print TEXT", "complain TEXT" (on stderr), "ignore SIGNAL", "mourn TEXT" (raise it when told to stop, as a
+library does whose peer is gone); the former is taken away by the one who does it.
 """
 
 import os
@@ -40,6 +41,18 @@ def obey(directory, rank):
             os.kill(os.getpid(), signal.Signals[argument])
         elif what == "print":
             print(argument, flush=True)
+        elif what == "complain":
+            print(argument, file=sys.stderr, flush=True)
+        elif what == "ignore":
+            signal.signal(signal.Signals[argument], signal.SIG_IGN)
+            print(f"rank {rank} ignores {argument}", flush=True)
+        elif what == "mourn":
+            signal.signal(signal.SIGTERM, lambda *_: mourn(argument))
+            print(f"rank {rank} would mourn", flush=True)
+
+
+def mourn(text):
+    raise ConnectionResetError(text)
 
 
 def main():
@@ -48,6 +61,8 @@ def main():
     this_round = environ("MUSTER_ROUND", restarts)
     store = Store()
     store.set(f"pid/{rank}", os.getpid())
+    if "MUSTER_ROUND" in os.environ:  # each of its rounds has a store of its own
+        assert store.add("lives", 1) <= int(world), "the store has keys of an earlier round"
     store.barrier(f"start/{restarts}", int(world))  # a launcher that keeps one store gives each round its own keys
     host = environ("MUSTER_HOST", os.uname().nodename)
     words = [this_round, rank, world, restarts, environ("LOCAL_RANK"), host, str(os.getpid())]
