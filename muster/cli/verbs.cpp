@@ -98,7 +98,7 @@ constexpr std::array kVerbs = {
              "`muster run` would start a job here.",
              kWhereExamples},
     VerbInfo{Verb::kEnv, "env", Words::kNone, "", "", "list the environment variables muster sets and reads",
-             "Every variable that muster gives to workers or reads itself, and what it means.", kEnvExamples},
+             "The variables that muster gives to workers or reads itself, and what they mean.", kEnvExamples},
     VerbInfo{Verb::kCompletion, "completion", Words::kOne, "bash|zsh|fish", "bash|zsh|fish",
              "print a completion script for a shell", "Prints the script on stdout.", kCompletionExamples},
     VerbInfo{Verb::kMan, "man", Words::kNone, "", "", "print the man page", "Prints muster(1) in roff.", kManExamples},

@@ -1,6 +1,7 @@
 """What muster says about itself: help, man page and completion, all from one table."""
 
 import fcntl
+import fnmatch
 import json
 import os
 import pty
@@ -12,7 +13,7 @@ import termios
 
 import pytest
 
-from harness import clean_env
+from harness import ROOT, clean_env
 
 pytestmark = pytest.mark.cli
 
@@ -182,6 +183,19 @@ def test_env_lists_what_workers_get_and_what_muster_reads(say):
         "Set by muster, for workers:",
         "Set by you, for muster:",
     ]
+
+
+def test_env_lists_every_variable_that_the_sources_read(say):
+    call = r'\b(?:getenv_?|environment_variable|find_variable|variable|value|take|number)\((?:[\w.>-]+, )?\{?"([A-Z]\w+)"'
+    in_bash = r'\$\{([A-Z]\w+):?[-+]'  # in the text of a set-up
+    read = set()
+    for source in (ROOT / "muster").glob("**/*.cpp"):
+        if "test" not in source.relative_to(ROOT).parts:
+            read |= set(re.findall(f"{call}|{in_bash}", source.read_text()))
+    names = {name for pair in read for name in pair if name}
+    assert {"PATH", "PYTHON_EXEC", "SLURM_JOB_ID", "PBS_JOBID", "CONDA_EXE"} <= names, "the sources are not read right"
+    listed = [entry["name"] for entry in json.loads(say("env", "--json"))]
+    assert [n for n in sorted(names) if not any(fnmatch.fnmatchcase(n, known) for known in listed)] == []
 
 
 def test_dry_run_is_what_a_worker_gets(say, tmp_path):

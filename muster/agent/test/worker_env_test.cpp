@@ -97,11 +97,14 @@ TEST(WorkerEnvironment, EverythingSetIsDeclared) {
   job.virtual_local_rank = true;
   RoundInfo round = second_round();
   round.timer_file = "/tmp/timer";
-  for (auto& [name, value] : worker_environment(job, round, second_worker())) {
-    bool declared = false;
-    for (const Variable& variable : declared_variables())
-      declared |= variable.name == name && variable.set_by == kSetByMuster;
-    EXPECT_TRUE(declared) << name;
+  for (const char* torch : {"2.0.1", "2.13.0"}) {
+    job.torch_version = torch;
+    for (auto& [name, value] : worker_environment(job, round, second_worker())) {
+      bool declared = false;
+      for (const Variable& variable : declared_variables())
+        declared |= variable.name == name && variable.set_by == kSetByMuster;
+      EXPECT_TRUE(declared) << name;
+    }
   }
 }
 
