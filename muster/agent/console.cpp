@@ -77,9 +77,10 @@ bool Console::line_open_by(Stream stream, const void* writer) const { return sin
 void Console::disown_line(Stream stream, const void* writer) { sink(stream).disown_line(writer); }
 void Console::write(Stream stream, std::string_view text) { sink(stream).say(text); }
 
-void Console::set_live_line(std::string text) {
-  if (options_.live_line) return options_.live_line(std::move(text));
-  sink(is_terminal(Stream::kStderr) ? Stream::kStderr : Stream::kStdout).set_live_line(std::move(text));
+void Console::set_live_line(std::string text, std::string tail) {
+  if (options_.live_line) return options_.live_line(text + tail);
+  sink(is_terminal(Stream::kStderr) ? Stream::kStderr : Stream::kStdout)
+      .set_live_line(std::move(text), std::move(tail));
 }
 
 bool Console::has_room(Stream stream) const { return sink(stream).has_room(); }

@@ -51,8 +51,9 @@ class Console {
   void disown_line(Stream stream, const void* writer);
   // Ours; whole lines. Never dropped while the reader is there.
   void write(Stream stream, std::string_view text);
-  // The line that moves, on a terminal only: a rank's progress or our own status. Empty removes it.
-  void set_live_line(std::string text);
+  // The line that moves, on a terminal only: a rank's progress or our own status. Empty removes it. `tail` stays in
+  // sight where there is not room for all of it.
+  void set_live_line(std::string text, std::string tail = {});
 
   // False: better leave bytes where they are until on_room() is called, within ConsoleSink::kPatience.
   bool has_room(Stream stream) const;

@@ -115,7 +115,8 @@ void MemberNode::show_waiting(const std::string& what) {
     if (changed) (void)write_all(STDERR_FILENO, line.data(), line.size());
   } else if (console.is_terminal(Stream::kStderr)) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_);
-    console.set_live_line(fmt::format("muster: waiting for the coordinator ({}) · {} s", what, waited.count()));
+    console.set_live_line(fmt::format("muster: waiting for the coordinator ({})", what),
+                          fmt::format(" · {} s", waited.count()));
   } else if (changed) {
     console.log().info("waiting for the coordinator ({})", what);
   }

@@ -60,7 +60,7 @@ void Head::show_waiting(const State& state, TimePoint now) {
   const std::string line = waiting_for(state);
   if (console_.is_terminal(agent::Stream::kStderr)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
-    console_.set_live_line(fmt::format("muster: {} · {} s", line, seconds));
+    console_.set_live_line("muster: " + line, fmt::format(" · {} s", seconds));
     live_line_ = true;
   } else if (line != said_waiting_) {
     said_waiting_ = line;

@@ -46,6 +46,14 @@ std::string_view fit_columns(std::string_view text, size_t columns) {
   return text.substr(0, i);
 }
 
+std::string fit_columns(std::string_view text, std::string_view tail, size_t columns) {
+  size_t room = columns;
+  for (std::string_view rest = tail; room > 0 && !rest.empty(); --room) rest.remove_prefix(fit_columns(rest, 1).size());
+  std::string line(fit_columns(text, room));
+  if (line.size() < text.size() && room > 0 && !tail.empty()) line = fmt::format("{}…", fit_columns(text, room - 1));
+  return line.append(fit_columns(tail, columns));
+}
+
 ConsoleSink::ConsoleSink(net::EventLoop& loop, int fd) : loop_(loop), fd_(fd) { classify(); }
 
 ConsoleSink::~ConsoleSink() {
@@ -123,9 +131,10 @@ void ConsoleSink::say(std::string_view text) {
   commit();
 }
 
-void ConsoleSink::set_live_line(std::string text) {
-  if (!terminal_ || text == live_line_) return;
+void ConsoleSink::set_live_line(std::string text, std::string tail) {
+  if (!terminal_ || (text == live_line_ && tail == live_tail_)) return;
   live_line_ = std::move(text);
+  live_tail_ = std::move(tail);
   if (std::exchange(live_drawn_, false)) (behind_ ? incoming_ : queue_) += kClearLine;
   schedule();
 }
@@ -163,7 +172,7 @@ void ConsoleSink::draw_live_line() {
   if (live_line_.empty() || live_drawn_ || !at_line_start_ || queued() >= kBatch) return;
   winsize size{};
   bool known = ::ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  queue_ += fit_columns(live_line_, known ? size.ws_col - 1u : 79u);
+  queue_ += fit_columns(live_line_, live_tail_, known ? size.ws_col - 1u : 79u);
   queue_ += "\x1b[0m";
   live_drawn_ = true;
 }

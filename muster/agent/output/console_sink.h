@@ -44,7 +44,7 @@ class ConsoleSink {
   void disown_line(const void* writer) {
     if (writer_ == writer) writer_ = this;
   }
-  void set_live_line(std::string text);
+  void set_live_line(std::string text, std::string tail);
 
   bool has_room() const;
   bool idle() const;  // all is written
@@ -112,7 +112,7 @@ class ConsoleSink {
   const void* writer_ = nullptr;
   bool at_line_start_ = true;
   size_t begun_ = 0;  // size of the buffer that begin() returned
-  std::string live_line_;
+  std::string live_line_, live_tail_;
   bool live_drawn_ = false;
   uint64_t lost_lines_ = 0;                                     // the descriptor itself is a file on a full disk
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for deferred calls
@@ -120,5 +120,7 @@ class ConsoleSink {
 
 // What fits into `columns` of a terminal: escape sequences take no room, a UTF-8 sequence one column. Pure.
 std::string_view fit_columns(std::string_view text, size_t columns);
+// Both, where `text` gives way to `tail`: "a long te…, the end". Pure.
+std::string fit_columns(std::string_view text, std::string_view tail, size_t columns);
 
 }  // namespace muster::agent

@@ -289,5 +289,14 @@ TEST(FitColumns, CountsWhatIsSeen) {
   EXPECT_EQ(fit_columns("ab\x1b[", 9), "ab\x1b[");
 }
 
+TEST(FitColumns, TheTextGivesWayToTheTail) {
+  EXPECT_EQ(fit_columns("abcdef", " · 7 s", 12), "abcdef · 7 s");
+  EXPECT_EQ(fit_columns("abcdef", " · 7 s", 11), "abcd… · 7 s");
+  EXPECT_EQ(fit_columns("abcdef", " · 7 s", 7), "… · 7 s");
+  EXPECT_EQ(fit_columns("abcdef", " · 7 s", 6), " · 7 s");
+  EXPECT_EQ(fit_columns("abcdef", " · 7 s", 3), " · ");
+  EXPECT_EQ(fit_columns("abcdef", "", 3), "abc");
+}
+
 }  // namespace
 }  // namespace muster::agent

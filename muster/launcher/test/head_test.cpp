@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "muster/process/pty.h"
 
 namespace muster::launcher {
 namespace {
@@ -65,6 +68,28 @@ TEST(WaitingLine, NumberedNodesHaveNoNameYet) {
   second.rank = 1;
   rendezvous::node_joined(Clock::now(), state, second);
   EXPECT_EQ(waiting_line(state, options, {}), "1 of 4 nodes · waiting for node rank 0, 2, 3");
+}
+
+TEST(WaitingLine, TheSecondsAreSeenOnANarrowTerminal) {
+  net::EventLoop loop;
+  auto pty = process::open_pty(-1);
+  ASSERT_TRUE(pty);
+  process::set_columns(pty->master.get(), 80);
+  agent::Console console(loop, {.stdout_fd = -1, .stderr_fd = pty->slave.get()});
+  const agent::JobSpec job;
+  const rendezvous::MembershipOptions membership = four_hosts();
+  Head head(console, job, membership);
+  head.set_note(3, "ssh: connection refused by a gateway on the way, attempt 3");
+  rendezvous::State state;
+  for (int position : {0, 1, 2}) join(state, position);
+  state.began = Clock::now();
+  head.show_waiting(state, state.began + std::chrono::seconds(12));
+  console.flush(Deadline::in(std::chrono::seconds(10)));
+  char shown[256];
+  const ssize_t size = ::read(pty->master.get(), shown, sizeof shown);
+  ASSERT_GT(size, 0);
+  EXPECT_EQ(std::string_view(shown, static_cast<size_t>(size)),
+            "muster: 3 of 4 nodes · waiting for n17 (ssh: connection refused by a ga… · 12 s\x1b[0m");
 }
 
 // A head of four_hosts() after a first round, whose n17 is lost.
