@@ -33,6 +33,12 @@ def test_what_is_installed(installed):
     assert not [p for p in installed.rglob("*") if p.is_file() and p.stat().st_size == 0]
 
 
+def test_glibc_is_all_it_needs(installed):
+    text = subprocess.run(["ldd", installed / "bin/muster"], check=True, capture_output=True, text=True).stdout
+    needed = {os.path.basename(line.split()[0]).split(".so")[0] for line in text.splitlines()}
+    assert {"libc"} <= needed <= {"linux-vdso", "libc", "libm", "ld-linux-x86-64", "ld-linux-aarch64"}, text
+
+
 def test_the_symlink_is_torchrun(installed, run_muster):
     # torchrun ends with 1 whatever the worker's code was; muster run with that code.
     for program, code in ((["torchrun"], 1), (["muster", "run"], 7)):

@@ -407,6 +407,9 @@ class TestStdin:
     def test_one_worker_gets_it(self, run_muster):
         assert run_muster([*ONE, "--no-python", "/bin/cat"], input="hello\n").stdout == "hello\n"
 
+    def test_none(self, run_muster):
+        assert run_muster([*ONE, "--stdin", "none", *shell("cat; echo end")], input="hello\n").stdout == "end\n"
+
     def test_several_get_none(self, run_muster):
         done = run_muster([*TWO, *shell("cat; echo end")], input="hello\n")
         assert sorted_lines(done.stdout) == ["[0] end", "[1] end"]

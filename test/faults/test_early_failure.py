@@ -1,8 +1,8 @@
 """A worker that fails while other nodes have not started theirs yet."""
 
-import subprocess
-
 import pytest
+
+from harness import shell
 
 pytestmark = pytest.mark.multiprocess
 
@@ -10,10 +10,8 @@ pytestmark = pytest.mark.multiprocess
 PROGRAM = 'test "$RANK" != 0 || test "$TORCHELASTIC_RESTART_COUNT" = 3 || exit 3'
 
 
-def test_nodes_that_had_not_started_are_no_reason_to_give_up(muster):
+def test_nodes_that_had_not_started_are_no_reason_to_give_up(run_muster):
+    options = ["--local-nodes", "3", "--nproc-per-node", "2", "--max-restarts", "3", "--crash-loop", "0"]
     for _ in range(4):
-        command = [muster, "run", "--local-nodes", "3", "--nproc-per-node", "2", "--max-restarts", "3"]
-        job = subprocess.run(
-            [*command, "--crash-loop", "0", "--no-python", "sh", "-c", PROGRAM],
-            capture_output=True, text=True, timeout=60, check=False)
+        job = run_muster(["run", *options, *shell(PROGRAM)])
         assert job.returncode == 0, job.stderr

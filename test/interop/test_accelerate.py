@@ -7,6 +7,7 @@ tests say both. Only what is random is normalised: ports, process ids and the na
 import contextlib
 import json
 import re
+import signal
 import subprocess
 
 import pytest
@@ -170,18 +171,24 @@ def test_every_flag_is_known(muster, accelerate):
     """The table has all flags of the real parser, with their defaults and choices, and no other."""
     script = (
         "import json\nfrom accelerate.commands.launch import launch_command_parser\n"
-        "print(json.dumps([[a.option_strings, a.choices] for a in launch_command_parser()._actions if a.option_strings]))"
+        "parser = launch_command_parser()\ndefaults = vars(parser.parse_args(['train.py']))\n"
+        "print(json.dumps([[a.option_strings, a.choices, None if a.nargs == 0 else defaults[a.dest]]"
+        " for a in parser._actions if a.option_strings]))"
     )
     real = json.loads(subprocess.run([accelerate, "-c", script], capture_output=True, text=True, check=True, env=clean_env(accelerate)).stdout)
     text = subprocess.run([muster, "accelerate", "launch", "--help"], capture_output=True, text=True, check=True).stdout
     ours = set(re.findall(r"^  (?:-\w, )?--([\w-]+)", text, re.M))
-    theirs = {o[2:].replace("-", "_") for options, _ in real for o in options if o.startswith("--")}
+    theirs = {o[2:].replace("-", "_") for options, *_ in real for o in options if o.startswith("--")}
     assert ours == theirs - {"env"}  # of TPU pods; muster's own stands for it
-    for options, choices in real:
+    for options, choices, default in real:
         name = next(o[2:].replace("-", "_") for o in options if o.startswith("--"))
-        if choices:
-            block = re.search(rf"^  (?:-\w, )?--{name}\b.*\n((?:      .*\n)*)", text, re.M).group(1)
-            assert f"One of {', '.join(choices)}." in " ".join(block.split())
+        if name == "env":
+            continue
+        block = re.search(rf"^  (?:-\w, )?--{name}\b.*\n((?:      .*\n)*)", text, re.M).group(1)
+        said = re.fullmatch(r".*?(?: One of ([^.]*)\.)?(?: Default: (.*)\.)?", " ".join(block.split()))
+        default = ",".join(map(str, default)) if isinstance(default, list) else default
+        assert said.group(1) == (", ".join(choices) if choices else None), name
+        assert said.group(2) == (str(default) if default not in (None, "") else None), name
 
 
 def test_two_processes_on_the_cpu_are_two(both):
@@ -236,6 +243,18 @@ def test_a_failing_worker_gives_its_code(muster, accelerate, tmp_path):
     assert ours.code == 3
     alone = Run([muster, "accelerate", "launch"], [DUMP, "exit", "4"], tmp_path / "one", accelerate)
     assert alone.code == 4
+
+
+def test_sigterm_stops_the_one_process(start_muster, tmp_path):
+    """The launcher's end is not waited for alone: start_muster finds what is left."""
+    program = ["--no_python", "/bin/sh", "-c", "echo up; exec sleep 1000"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = start_muster(["accelerate", "launch", *program], env={"HF_HOME": tmp_path}, **pipes)
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert errors.count("/bin/sh was stopped: muster received SIGTERM\n") == 1, errors
 
 
 BAD = [

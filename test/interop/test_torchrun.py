@@ -49,6 +49,7 @@ class Run:
         """`text` without what is random."""
         text = text.replace(str(self.where), "<here>").replace(f":{self.port}", ":<port>")
         text = re.sub(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>", text)
+        text = re.sub(r"\d{30,}", "<uuid as a number>", text)
         text = re.sub(r"torchelastic_[a-z0-9_]{8}(?=/|$)", "torchelastic_<random>", text)
         return re.sub(r"_[a-z0-9_]{8}(?=/attempt_|$)", "_<random>", text)
 
@@ -114,7 +115,7 @@ SUCCESS = {
         + ["--log-dir", "logs", "-r", 3, DUMP],
         {},
     ),
-    "c10d, empty id": (["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:{port}", "--rdzv-id", "7", DUMP], {}),
+    "c10d, empty id": (["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:{port}", "--rdzv-id", "", DUMP], {}),
     "local address": (["--local-addr", "127.0.0.1", "--role", "trainer", "--max-restarts", 3, DUMP], {}),
     "module": (["--nproc-per-node", 2, "-m", "dump", "x"], {"PYTHONPATH": WORKERS}),
     "abbreviated": (["--standal", "--nproc-p", 1, "--rol=r", "--max-r", 2, DUMP], {}),

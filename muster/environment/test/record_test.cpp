@@ -48,6 +48,7 @@ TEST_F(Record, KeepsWhatThereIs) {
   program("python", "case \"$*\" in '-m pip freeze'*) echo numpy==1.0;; *) echo 3.9.1;; esac");
   program("conda", "echo \"conda $*\"");
   program("scontrol", "echo JobId=$4");
+  program("nvidia-smi", "echo GPU 0: H200");
   request_.environment.emplace_back("CONDA_PREFIX", "/envs/x");
   request_.environment.emplace_back("SLURM_JOB_ID", "12");
   auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
@@ -62,7 +63,16 @@ TEST_F(Record, KeepsWhatThereIs) {
   EXPECT_EQ(text(*folder, "conda-list.txt"), "conda list --prefix /envs/x --export\n");
   EXPECT_EQ(text(*folder, "scheduler.txt"), "JobId=12\n");
   EXPECT_THAT(text(*folder, "versions.json"), HasSubstr("3.9.1"));
-  EXPECT_THAT(text(*folder, "record.json"), HasSubstr("\"nvidia-smi.txt\""));  // and why it is missing
+  EXPECT_EQ(text(*folder, "nvidia-smi.txt"), "GPU 0: H200\n");
+  EXPECT_THAT(text(*folder, "record.json"), Not(HasSubstr("\"missing\"")));
+}
+
+TEST_F(Record, AsksPbsOfItsJob) {
+  program("qstat", "echo \"Job Id: $2\"; echo \"    of $1\"");
+  request_.environment.emplace_back("PBS_JOBID", "7.ctl");
+  auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
+  ASSERT_TRUE(folder) << folder.error().text();
+  EXPECT_EQ(text(*folder, "scheduler.txt"), "Job Id: 7.ctl\n    of -f\n");
 }
 
 TEST_F(Record, ASchedulersWordsHideSecretsToo) {
@@ -117,10 +127,11 @@ TEST_F(Record, APlaceIsTriedBeforehand) {
 }
 
 TEST_F(Record, AProgramThatHangsCostsItsFileAlone) {
-  program("python", "sleep 1000");
+  program("python", "exec /bin/sleep 1000");
   auto folder = record(request_, Deadline::in(std::chrono::milliseconds(500)));
   ASSERT_TRUE(folder) << folder.error().text();
   EXPECT_EQ(text(*folder, "pip-freeze.txt"), "missing");
+  EXPECT_THAT(text(*folder, "record.json"), HasSubstr("/python did not answer in time"));
   EXPECT_THAT(text(*folder, "environment.txt"), HasSubstr("A='x y'\n"));
 }
 
