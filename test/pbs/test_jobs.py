@@ -63,6 +63,7 @@ def test_where(pbs, muster_path):
     assert job.end() == 0, job.said()
     assert f"batch script of PBS job {job.id} (train) on 2 nodes" in job.out, job.said()
     assert "PBS_NODEFILE" in job.out and "pbs_tmrsh" in job.out
+    assert re.search(r"^time left: (59 min \d+ s|1 h 0 min)$", job.out, re.M), job.said()  # from qstat -f
 
 
 # --- The end ----------------------------------------------------------------------------------------------------------
@@ -94,6 +95,22 @@ def test_a_command_has_time_to_stop(pbs, muster, how):
         job.qdel()
     assert job.end() == 128 + signal.SIGTERM, job.said()
     assert "n1 saves" in job.out and "n2 saves" in job.out, job.said()
+    p.cluster.assert_nothing_left()
+
+
+def test_qsig_reaches_the_workers_of_every_node(pbs, muster):
+    """PBS signals the processes of the first node only. Who catches it goes on."""
+    p = pbs(2)
+    end = p.cluster.shared / "end"
+    trap = f"trap 'echo $MUSTER_HOST saves' USR1; echo $MUSTER_HOST works; until test -e {end}; do sleep 0.1; done"
+    job = p.qsub(command=["env", f"PATH={p.bin}:{os.environ['PATH']}", muster, "run", "--no-python", "/bin/sh", "-c", trap])
+    job.expect("n1 works")
+    job.expect("n2 works")
+    job.qsig(signal.SIGUSR1)
+    job.expect("n1 saves")
+    job.expect("n2 saves")
+    end.touch()
+    assert job.end() == 0, job.said()
     p.cluster.assert_nothing_left()
 
 

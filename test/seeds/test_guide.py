@@ -20,6 +20,10 @@ def test_every_script_is_shown():
     assert scripts == {path for path in SHOWN if "/after/" in path}
 
 
+def test_every_change_for_the_lab_is_shown():
+    assert {f"test/seeds/{name}/lab" for name in SEEDS} == {path for path in SHOWN if path.endswith("/lab")}
+
+
 @pytest.mark.parametrize("path", SHOWN)
 def test_what_is_shown_is_what_runs(path):
     if path.endswith("/lab"):
