@@ -156,29 +156,41 @@ def test_the_launcher_is_killed(slurm, beats):
     assert batch.end().code == 137
 
 
-def test_the_launcher_is_killed_before_anybody_has_joined(slurm, beats):
-    """Agents that have nobody to ask give up, and so does srun."""
-    lab = slurm(2, gpus=0)
-    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory} & sleep 0.05; kill -KILL $!; wait $!; true", "-N2")
+def kill_the_launcher(lab, pid, words):
+    """While its batch script goes on, so that Slurm ends nothing; nothing is left whose command line has the words."""
     lab.cluster.has_killed = True
-    assert batch.end(60).code == 0
-    assert not beats.lives() or wait_for("no worker", lambda: not any(map(lab.cluster.workers, lab.cluster.names)))
+    assert lab.cluster.exec("n1", ["kill", "-KILL", pid.read_text().strip()]).end() == 0
+
+    def left():
+        found = [line for name in lab.cluster.names for line in lab.cluster.processes(name).values()]
+        return [line for line in found if re.search(words, line)]
+
+    wait_for(lambda: f"the end of {left()}", lambda: not left())
+
+
+def test_the_launcher_is_killed_before_anybody_has_joined(slurm, beats, tmp_path):
+    """srun goes with it, and what srun has started: here what Slurm runs before an agent, and never ends."""
+    held = tmp_path / "held"
+    held.touch()
+    prolog = tmp_path / "prolog.sh"
+    prolog.write_text(f"#!/bin/sh\ntest $SLURM_STEP_ID || exit 0\necho $SLURMD_NODENAME >> {held}; exec sleep 1000\n")
+    prolog.chmod(0o755)
+    lab = slurm(2, gpus=0, conf=[f"TaskProlog={prolog}"])
+    pid = lab.file("pid", "")
+    batch = lab.submit(f"{lab.muster} run {BEAT} {beats.directory} & echo $! > {pid}; wait; exec sleep 2000", "-N2")
+    wait_for("a task on both nodes", lambda: sorted(held.read_text().split()) == ["n1", "n2"])
+    kill_the_launcher(lab, pid, "muster|srun|sleep 1000")
+    assert not beats.lives()
+    batch.control("scancel")
+    batch.end()
 
 
 def test_a_launcher_that_is_killed_takes_the_set_up_along(slurm):
-    """The batch script goes on, so that Slurm ends nothing."""
     lab = slurm(2, gpus=0)
     up, pid = lab.file("up", ""), lab.file("pid", "")
     prologue = lab.file("prologue.sh", f"setsid sleep 1000 & echo $SLURMD_NODENAME >> {up}; sleep 1000\n")
     batch = lab.submit(f"{lab.muster} run --prologue {prologue} true & echo $! > {pid}; wait; exec sleep 2000", "-N2")
     wait_for("the set-up of both nodes", lambda: sorted(up.read_text().split()) == ["n1", "n2"])
-    lab.cluster.has_killed = True
-    assert lab.cluster.exec("n1", ["kill", "-KILL", pid.read_text().strip()]).end() == 0
-
-    def left():
-        words = [words for name in lab.cluster.names for words in lab.cluster.processes(name).values()]
-        return [w for w in words if re.search("muster|prologue|sleep 1000", w)]
-
-    wait_for(lambda: f"the end of {left()}", lambda: not left())
+    kill_the_launcher(lab, pid, "muster|prologue|sleep 1000")
     batch.control("scancel")
     batch.end()
