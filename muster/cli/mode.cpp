@@ -14,57 +14,115 @@ using cluster::Adapter;
 using cluster::Role;
 using cluster::Surroundings;
 
-ModeChoice in_allocation(const Surroundings& here, const std::string& host) {
-  const bool special =
-      std::any_of(here.clues.begin(), here.clues.end(), [](const auto& c) { return c.name == "SLURM_STEP_ID"; });
-  const int row = special ? 2 : 5;
-  const std::string place = special ? "a step that is no step of srun: as in a batch script" : "inside an allocation";
-  if (here.nodes.size() == 1 && is_own_node(here, here.nodes[0].name, host))
-    return {row, Mode::kLocal, place + ", which has this node alone",
-            "starts one worker a GPU (one, if there is none) on this node"};
-  const std::string way = here.adapter == Adapter::kPbs ? "pbs_tmrsh" : "srun";
-  return {row, Mode::kFanOut, place + ": its nodes are started from here",
-          fmt::format("starts one agent on {}{} with {}, and each starts one worker a GPU (one, if there is none)",
-                      here.nodes.size() == 1 ? "" : "each of ", node_list(here.nodes), way)};
+// A step that is no step of srun.
+bool is_special(const Surroundings& here) {
+  return std::any_of(here.clues.begin(), here.clues.end(), [](const auto& c) { return c.name == "SLURM_STEP_ID"; });
 }
 
-ModeChoice in_step(const Surroundings& here) {
-  if (here.adapter != Adapter::kSlurm)
-    return {
-        6, Mode::kSymmetric, "a task of a job whose other nodes start their own",
-        "needs --nnodes and --master-addr; without them start it in the job's script, from where it reaches all nodes"};
-  std::string would = fmt::format(
-      "makes this node number {} of {}, which meet on {}, and starts one worker a GPU (one, if "
-      "there is none) here; every node of the step must run it",
-      here.node_rank.value_or(0), here.nodes.size(), here.nodes[0].name);
-  if (here.gpus_bound_to_tasks)
-    would = "is refused: there are several tasks a node and each has GPUs of its own";
-  else if (here.tasks_here > 1)
-    would += here.local_task == 0 ? fmt::format("; the other {} tasks of this node wait for it", here.tasks_here - 1)
-                                  : "; the first task of this node does that, this one waits for it";
-  return {3, Mode::kSymmetric, "a step on several nodes: each runs its own muster", would};
+int row_of(const std::optional<Surroundings>& here, std::optional<Mode> mode) {
+  if (here) switch (here->role) {
+      case Role::kHead:
+        return is_special(*here) ? 2 : 5;
+      case Role::kTask:
+        return here->adapter == Adapter::kSlurm ? 3 : 6;
+      case Role::kOneNode:
+        return 4;
+      case Role::kPreset:
+        return mode == Mode::kLocal ? 7 : 6;
+      case Role::kWorker:
+        break;
+    }
+  return mode == Mode::kSymmetric ? 6 : 7;
 }
 
-ModeChoice in_small_step(const Surroundings& here) {
-  std::string why = "a step on one node";
-  std::string would = "starts one worker a GPU (one, if there is none) on this node alone";
-  if (here.allocated > 1) {
-    why += fmt::format(" of a job that has {}", here.allocated);
-    would += fmt::format("; on all {}: in the batch script, or with {}", here.allocated, srun_on_all(here));
-  }
-  return {4, Mode::kLocal, why, would};
+std::string why_in_allocation(const Surroundings& here, std::optional<Mode> mode) {
+  const std::string place =
+      is_special(here) ? "a step that is no step of srun: as in a batch script" : "inside an allocation";
+  if (mode != Mode::kLocal) return place + ": its nodes are started from here";
+  return place + (here.nodes.size() == 1 ? ", which has this node alone" : ", of which this node alone was asked for");
 }
 
-ModeChoice with_preset(const Surroundings& here) {
-  if (!here.world_nodes)
-    return {6, Mode::kSymmetric, "the options are preset", "takes PET_* variables for the options that they name"};
-  if (*here.world_nodes == 1)
-    return {7, Mode::kLocal, "one node is preset", "starts one worker a GPU (one, if there is none) on this node"};
-  return {
-      6, Mode::kSymmetric, "where nodes meet is preset",
-      fmt::format("makes this node number {} of {}, which meet at {}, and starts one worker a GPU (one, if there is "
-                  "none) here; every node must run it",
-                  *here.node_rank, *here.world_nodes, here.master_addr)};
+std::string why(const std::optional<Surroundings>& here, std::optional<Mode> mode) {
+  if (here) switch (here->role) {
+      case Role::kHead:
+        return why_in_allocation(*here, mode);
+      case Role::kTask:
+        if (here->adapter != Adapter::kSlurm) return "a task of a job whose other nodes start their own";
+        return mode == Mode::kLocal ? "a step on several nodes, of which this node alone was asked for"
+                                    : "a step on several nodes: each runs its own muster";
+      case Role::kOneNode:
+        return here->allocated > 1 ? fmt::format("a step on one node of a job that has {}", here->allocated)
+                                   : "a step on one node";
+      case Role::kPreset:
+        if (mode == Mode::kLocal) return "one node is preset";
+        return here->world_nodes ? "where nodes meet is preset" : "the options are preset";
+      case Role::kWorker:
+        return "a worker of another job";
+    }
+  return mode == Mode::kSymmetric ? "the options are preset" : "no scheduler, and nobody says where nodes meet";
+}
+
+std::string workers_of(const JobPlan& plan, const std::string& asked) {
+  if (asked.empty()) return "one worker a GPU (one, if there is none)";
+  if (!plan.workers_given) return fmt::format("as many workers as PET_NPROC_PER_NODE={} comes to", asked);
+  return fmt::format("{} worker{}", plan.job.workers, plan.job.workers == 1 ? "" : "s");
+}
+
+std::string way_of(const launcher::FanOut& spec) {
+  if (spec.way == launcher::Way::kSlurm) return "srun";
+  if (spec.way != launcher::Way::kPbs) return "ssh";
+  if (!spec.pbs.tools.tmrsh.empty()) return "pbs_tmrsh";
+  return spec.pbs.tools.attach.empty() ? "ssh" : "ssh and pbs_attach";
+}
+
+std::string would_alone(const std::optional<Surroundings>& here, const std::string& workers) {
+  if (!here || here->role == Role::kWorker)
+    return fmt::format("starts {} on this machine alone; others are named with --hosts", workers);
+  if (here->role != Role::kOneNode) return fmt::format("starts {} on this node", workers);
+  std::string would = fmt::format("starts {} on this node alone", workers);
+  if (here->allocated > 1)
+    would += fmt::format("; on all {}: in the batch script, or with {}", here->allocated, srun_on_all(*here));
+  return would;
+}
+
+std::string would_fan_out(const launcher::FanOut& spec, const std::string& workers) {
+  return fmt::format("starts one agent on {}{} with {}, and each starts {}", spec.hosts.size() == 1 ? "" : "each of ",
+                     node_list(spec.hosts), way_of(spec), workers);
+}
+
+std::string would_meet(const std::optional<Surroundings>& here, const launcher::Symmetric& spec,
+                       const std::string& workers) {
+  const auto& rank = spec.job.membership->rank;
+  const auto& [least, most] = std::pair(spec.membership.min_nodes, spec.membership.max_nodes);
+  // Of several ports the first that is free counts.
+  return fmt::format(
+      "makes this node {} of {}, which meet {}, and starts {} here; every node{} must run it",
+      rank ? fmt::format("number {}", *rank) : "one",
+      least == most ? std::to_string(most) : fmt::format("{} to {}", least, most),
+      spec.candidates.size() > 1 ? "on " + spec.host : fmt::format("at {}, port {}", spec.host, spec.port), workers,
+      here && here->role == Role::kTask ? " of the step" : "");
+}
+
+// Of several tasks on a node one does it all.
+std::string mates_of(const std::optional<Surroundings>& here) {
+  if (!here || here->tasks_here < 2) return "";
+  return here->local_task == 0 ? fmt::format("; the other {} tasks of this node wait for it", here->tasks_here - 1)
+                               : "; the first task of this node does that, this one waits for it";
+}
+
+std::string would(const std::optional<Surroundings>& here, const Result<JobPlan>& plan, const std::string& asked) {
+  if (!plan) return "is refused: " + plan.error().text();
+  const std::string workers = workers_of(*plan, asked);
+  if (const auto* spec = std::get_if<launcher::FanOut>(&plan->nodes)) return would_fan_out(*spec, workers);
+  if (const auto* spec = std::get_if<launcher::Symmetric>(&plan->nodes))
+    return would_meet(here, *spec, workers) + mates_of(here);
+  return would_alone(here, workers) + mates_of(here);
+}
+
+std::optional<Mode> mode_of(const Result<JobPlan>& plan) {
+  if (!plan) return std::nullopt;
+  if (std::holds_alternative<launcher::FanOut>(plan->nodes)) return Mode::kFanOut;
+  return std::holds_alternative<launcher::Symmetric>(plan->nodes) ? Mode::kSymmetric : Mode::kLocal;
 }
 
 }  // namespace
@@ -74,7 +132,8 @@ std::string srun_on_all(const Surroundings& here) {
   return fmt::format("srun -N {}", here.allocated);
 }
 
-std::string_view mode_name(Mode mode) {
+std::string_view mode_name(std::optional<Mode> mode) {
+  if (!mode) return "none";
   return mode == Mode::kFanOut ? "fanout" : mode == Mode::kSymmetric ? "symmetric" : "local";
 }
 
@@ -104,21 +163,10 @@ bool is_own_node(const Surroundings& here, const std::string& node, const std::s
   return first_part(node) == first_part(host);
 }
 
-ModeChoice choose_mode(const std::optional<Surroundings>& here, const std::string& host) {
-  if (here) switch (here->role) {
-      case Role::kHead:
-        return in_allocation(*here, host);
-      case Role::kTask:
-        return in_step(*here);
-      case Role::kOneNode:
-        return in_small_step(*here);
-      case Role::kPreset:
-        return with_preset(*here);
-      case Role::kWorker:
-        break;
-    }
-  return {7, Mode::kLocal, here ? "a worker of another job" : "no scheduler, and nobody says where nodes meet",
-          "starts one worker a GPU (one, if there is none) on this machine alone; others are named with --hosts"};
+ModeChoice describe_mode(const std::optional<Surroundings>& here, const Result<JobPlan>& plan,
+                         const std::string& asked) {
+  const std::optional<Mode> mode = mode_of(plan);
+  return {row_of(here, mode), mode, why(here, mode), would(here, plan, asked)};
 }
 
 }  // namespace muster::cli

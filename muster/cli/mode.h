@@ -3,13 +3,13 @@
 #include <optional>
 #include <string>
 
-#include "muster/cli/argument_parser.h"
+#include "muster/cli/job_options.h"
 #include "muster/cluster/adapter.h"
 
 namespace muster::cli {
 
 enum class Mode { kFanOut, kSymmetric, kLocal };
-std::string_view mode_name(Mode mode);  // as --mode spells it
+std::string_view mode_name(std::optional<Mode> mode);  // as --mode spells it; "none"
 
 // How `muster run` starts a job where no option says so. The first row that matches counts:
 //   2  the interactive step of salloc, and others that are no steps of srun: as row 5
@@ -21,13 +21,15 @@ std::string_view mode_name(Mode mode);  // as --mode spells it
 // (Row 1 is --hosts and its like.)
 struct ModeChoice {
   int row = 7;
-  Mode mode = Mode::kLocal;
-  std::string why;    // "a batch script: the nodes are started from here"
-  std::string would;  // "starts one agent on each of n1, n2 with srun"
+  std::optional<Mode> mode;  // none: it is refused
+  std::string why;           // "a batch script: the nodes are started from here"
+  std::string would;         // "starts one agent on each of n1, n2 with srun"
 };
 
-// `host`: this machine's name. Pure.
-ModeChoice choose_mode(const std::optional<cluster::Surroundings>& here, const std::string& host);
+// In words what was planned for a `muster run` without options, or why nothing was. `asked`: PET_NPROC_PER_NODE, or
+// nothing. Pure.
+ModeChoice describe_mode(const std::optional<cluster::Surroundings>& here, const Result<JobPlan>& plan,
+                         const std::string& asked);
 
 // Whether where we are decides at all: not for a job that was asked to be this node's alone, nor with --hosts and its
 // like; torchrun's default is this node, whatever there is around it.

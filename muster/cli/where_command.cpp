@@ -3,7 +3,6 @@
 #include "muster/cli/commands.h"
 #include "muster/cli/facts.h"
 #include "muster/cli/mode.h"
-#include "muster/net/address.h"
 
 namespace muster::cli {
 namespace {
@@ -79,10 +78,17 @@ std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& c
     json["time_left_known"] = left.known;
   }
   json["row"] = choice.row;
-  json["mode"] = mode_name(choice.mode);
+  json["mode"] = choice.mode ? Json(mode_name(choice.mode)) : Json();
   json["why"] = choice.why;
   json["would"] = choice.would;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+// Of `muster run` without options, but for a program that every machine has.
+Result<JobPlan> plan_of_run(const Facts& facts) {
+  const std::vector<std::string> words = {"--dry-run", "--no-python", "/bin/sh"};
+  MUSTER_TRY(const Parsed parsed, parse_arguments(Verb::kRun, words, facts.getenv));
+  return plan_job(Verb::kRun, parsed, facts);
 }
 
 }  // namespace
@@ -91,7 +97,8 @@ int where_command(const Parsed& parsed) {
   const Facts facts = real_facts();
   auto here = cluster::detect(facts.getenv, facts.read_file);
   if (!here) return fail(here.error());
-  const ModeChoice choice = choose_mode(*here, net::hostname());
+  const std::string workers = facts.getenv(pet_variable(option(Opt::kNprocPerNode))).value_or("");
+  const ModeChoice choice = describe_mode(*here, plan_of_run(facts), workers);
   return print(parsed.flag(Opt::kJson) ? as_json(*here, choice) : as_text(*here, choice));
 }
 

@@ -45,6 +45,17 @@ def test_preset_variables_are_obeyed_and_said(run_muster, start_muster, port):
     )
 
 
+def test_where_and_run_agree_on_pet_variables(run_muster):
+    ended = run_muster(["where"], env={"PET_NNODES": "1", "PET_MASTER_ADDR": "127.0.0.1", "PET_NPROC_PER_NODE": "2"})
+    assert "mode: local (row 7: one node is preset)\n`muster run train.py` starts 2 workers on this node.\n" in ended.stdout
+    refused = run_muster(["run", "--no-python", "true"], env={"PET_NNODES": "2"})
+    said = refused.stderr.removeprefix("muster: error: ").rstrip("\n")
+    assert refused.returncode == 2 and said.startswith("PET_NNODES: nobody says where"), refused
+    ended = run_muster(["where"], env={"PET_NNODES": "2"})
+    assert f"`muster run train.py` is refused: {said}.\n" in ended.stdout
+    assert json.loads(run_muster(["where", "--json"], env={"PET_NNODES": "2"}).stdout)["mode"] is None
+
+
 def test_a_preset_job_of_one_node(run_muster, port):
     ended = run_muster(["run", "--no-python", "sh", "-c", SHOW], env=kubernetes(port, 0, 1))
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "0/1 of node 0\n", "")

@@ -17,17 +17,21 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using Hosts = Symmetric::Hosts;
 
-// A machine where Slurm has set what it set in a lab of real daemons (muster/cluster/test/slurm).
-Machine inside(const std::string& name) {
+// A machine where Slurm has set what it set in a lab of real daemons (muster/cluster/test/slurm), or PBS what its sources
+// say (muster/cluster/test/pbs).
+Machine inside(const std::string& name, const std::string& scheduler = "slurm") {
   Machine machine;
-  auto text = read_file(std::string(MUSTER_RECORDED) + "/slurm/" + name + ".env");
+  const std::string folder = fmt::format("{}/{}/", MUSTER_RECORDED, scheduler);
+  auto text = read_file(folder + name + ".env");
   EXPECT_TRUE(text) << name;
   if (!text) return machine;
   for (std::string_view line : split(*text, '\n')) {
     const size_t equals = line.find('=');
     if (equals != std::string_view::npos) machine.variables.emplace(line.substr(0, equals), line.substr(equals + 1));
   }
-  machine.programs["srun"] = "/usr/bin/srun";
+  if (scheduler == "slurm") machine.programs["srun"] = "/usr/bin/srun";
+  if (auto hosts = machine.variables.find("PBS_NODEFILE"); hosts != machine.variables.end())
+    if (auto nodefile = read_file(folder + hosts->second)) machine.texts[hosts->second] = *nodefile;
   return machine;
 }
 
@@ -382,11 +386,11 @@ TEST(Worker, InsideAJobTheAllocationIsNotOurs) {
 
 // --- muster where -----------------------------------------------------------------------------------------------------
 
-ModeChoice choice(const Machine& machine, const std::string& host = "ctl") {
+ModeChoice choice(const Machine& machine) {
   const Facts facts = machine.facts();
   auto here = cluster::detect(facts.getenv, facts.read_file);
   EXPECT_TRUE(here);
-  return choose_mode(*here, host);
+  return describe_mode(*here, machine.plan(Verb::kRun, {"train.py"}), facts.getenv("PET_NPROC_PER_NODE").value_or(""));
 }
 
 TEST(Where, RowsOfTheTable) {
@@ -409,19 +413,50 @@ TEST(Where, RowsOfTheTable) {
   EXPECT_EQ(choice(preset).mode, Mode::kSymmetric);
 }
 
-// What is said and what is done come from the same table.
-TEST(Where, SaysWhatRunDoes) {
-  for (const char* name :
-       {"batch-2-nodes", "batch-one-node", "salloc", "salloc-interactive-step", "step-2-nodes-task-0", "step-of-larger",
-        "step-one-of-larger", "step-3-tasks", "step-4-a-node", "direct-2-nodes", "direct-one-node"}) {
-    const Machine machine = inside(name);
-    auto plan = machine.plan(Verb::kRun, {"train.py"});
-    ASSERT_TRUE(plan) << name;
-    EXPECT_EQ(plan->nodes.index(), choice(machine).mode == Mode::kLocal    ? 0u
-                                   : choice(machine).mode == Mode::kFanOut ? 1u
-                                                                           : 2u)
-        << name;
-  }
+TEST(Where, InAPbsJob) {
+  Machine machine = inside("script", "pbs");
+  EXPECT_EQ(choice(machine).mode, Mode::kFanOut);
+  EXPECT_THAT(choice(machine).would, HasSubstr("starts one agent on each of p1, p2 with ssh, and"));
+  machine.programs["pbs_attach"] = "/opt/pbs/bin/pbs_attach";
+  EXPECT_THAT(choice(machine).would, HasSubstr("with ssh and pbs_attach, and"));
+  machine.programs["pbs_tmrsh"] = "/opt/pbs/bin/pbs_tmrsh";
+  EXPECT_THAT(choice(machine).would, HasSubstr("with pbs_tmrsh, and"));
+  const ModeChoice task = choice(inside("task_second_node", "pbs"));
+  EXPECT_EQ(task.row, 6);
+  EXPECT_THAT(task.would, HasSubstr("is refused: this is "));
+}
+
+TEST(Where, WithPetVariables) {
+  Machine machine;
+  machine.variables = {{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "head"}};
+  EXPECT_EQ(choice(machine).row, 6);
+  EXPECT_EQ(choice(machine).mode, Mode::kSymmetric);
+  EXPECT_THAT(choice(machine).would, HasSubstr("makes this node number 1 of 2, which meet on head, and"));
+  machine.variables["PET_MASTER_PORT"] = "23456";
+  EXPECT_THAT(choice(machine).would, HasSubstr("which meet at head, port 23456, and"));
+  machine.variables = {{"PET_NNODES", "1:3"}, {"PET_RDZV_BACKEND", "c10d"}, {"PET_RDZV_ENDPOINT", "head:7"}};
+  EXPECT_THAT(choice(machine).would, HasSubstr("makes this node one of 1 to 3, which meet at head, port 7, and"));
+  machine.variables = {{"PET_NNODES", "1"}, {"PET_MASTER_ADDR", "127.0.0.1"}};
+  EXPECT_EQ(choice(machine).row, 7);
+  EXPECT_EQ(choice(machine).mode, Mode::kLocal);
+  machine.variables = {{"PET_NPROC_PER_NODE", "2"}};
+  EXPECT_THAT(choice(machine).would, HasSubstr("starts 2 workers on this machine alone"));
+  machine.variables = {{"PET_NPROC_PER_NODE", "auto"}};
+  EXPECT_THAT(choice(machine).would, HasSubstr("as many workers as PET_NPROC_PER_NODE=auto comes to"));
+}
+
+TEST(Where, ARefusalIsSaid) {
+  Machine machine;
+  machine.variables = {{"PET_NNODES", "2"}};
+  EXPECT_EQ(choice(machine).mode, std::nullopt);
+  EXPECT_THAT(choice(machine).would, HasSubstr("is refused: PET_NNODES: nobody says where 2 nodes meet"));
+  machine = inside("batch-2-nodes");
+  machine.variables["PET_NNODES"] = "3";
+  EXPECT_EQ(choice(machine).row, 5);
+  EXPECT_THAT(choice(machine).would, HasSubstr("is refused: PET_NNODES: 3 nodes were asked for"));
+  machine = inside("batch-2-nodes");
+  machine.programs.erase("srun");
+  EXPECT_THAT(choice(machine).would, HasSubstr("there is no srun on PATH"));
 }
 
 }  // namespace
