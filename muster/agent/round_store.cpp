@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "muster/base/random.h"
 #include "muster/net/socket.h"
@@ -51,18 +52,22 @@ bool is_this_machine(const net::Address& peer) {
   return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
 }
 
-store::AcceptPeer only_members(std::vector<std::string> members) {
-  return [members = std::move(members)](const net::Address& peer, const net::Address& local) {
-    using store::Admission;
-    if (is_this_machine(peer)) {
-      const uid_t owner = net::connection_owner(peer, local).value_or(::getuid());
-      // A node that tries whether it can reach the store (reach.h) is often gone before it is looked at.
-      if (owner == net::kNoOwner) return Admission::kGone;
-      return owner == ::getuid() ? Admission::kWelcome : Admission::kStranger;
-    }
-    const bool member = std::find(members.begin(), members.end(), peer.host()) != members.end();
-    return member ? Admission::kWelcome : Admission::kStranger;
-  };
+store::AcceptPeer only_members(std::vector<std::string> members, Log& log) {
+  return
+      [members = std::move(members), &log, told = false](const net::Address& peer, const net::Address& local) mutable {
+        using store::Admission;
+        if (is_this_machine(peer)) {
+          const auto owner = net::connection_owner(peer, local);
+          if (!owner && !std::exchange(told, true))
+            log.warn("the kernel does not tell whose connection {} is: other users of this machine may reach the store",
+                     peer.text());
+          // A node that tries whether it can reach the store (reach.h) is often gone before it is looked at.
+          if (owner == net::kNoOwner) return Admission::kGone;
+          return owner.value_or(::getuid()) == ::getuid() ? Admission::kWelcome : Admission::kStranger;
+        }
+        const bool member = std::find(members.begin(), members.end(), peer.host()) != members.end();
+        return member ? Admission::kWelcome : Admission::kStranger;
+      };
 }
 
 Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Options& options) {

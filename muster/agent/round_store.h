@@ -50,7 +50,7 @@ Result<Fd> reserve_port(uint16_t port);
 bool is_this_machine(const net::Address& peer);
 
 // The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and
-// on this machine to nobody but this user, where the kernel tells who it is.
-store::AcceptPeer only_members(std::vector<std::string> members);
+// on this machine to nobody but this user. Where nobody tells who it is, it is let in, and `log` says so once.
+store::AcceptPeer only_members(std::vector<std::string> members, Log& log);
 
 }  // namespace muster::agent

@@ -226,7 +226,7 @@ int Supervisor::run() {
 Result<uint16_t> Supervisor::open_store(const StoreAccess& access) {
   store_.reset();  // a fixed port is free again before it is bound
   RoundStore::Options options{
-      .host = job_.store_host, .port = job_.master_port, .accept_peer = only_members(access.members)};
+      .host = job_.store_host, .port = job_.master_port, .accept_peer = only_members(access.members, console_.log())};
   if (job_.membership) {
     options.ports = job_.membership->ports;
     options.listens = !job_.membership->store_on_coordinator_port;

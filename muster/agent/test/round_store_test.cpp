@@ -104,23 +104,35 @@ TEST(PortsToTry, AreAllOfTheRangeOnce) {
 }
 
 TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
-  auto may_come = only_members({"192.0.2.7"});
+  Log log = silent();
+  auto may_come = only_members({"192.0.2.7"}, log);
   auto address = [](const char* host) { return *net::parse_address(host, 1); };
   using store::Admission;
   EXPECT_EQ(may_come(address("192.0.2.7"), address("192.0.2.1")), Admission::kWelcome);
   EXPECT_EQ(may_come(address("::ffff:192.0.2.7"), address("::ffff:192.0.2.1")), Admission::kWelcome);
   EXPECT_EQ(may_come(address("192.0.2.8"), address("192.0.2.1")), Admission::kStranger);
-  // The kernel knows no such connection.
-  EXPECT_EQ(may_come(address("127.0.0.1"), address("127.0.0.1")), Admission::kWelcome);
+}
+
+TEST(OnlyMembers, SaysOnceThatNobodyTellsWhoComes) {
+  std::vector<std::string> said;
+  Log log([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kWarning) said.emplace_back(text);
+  });
+  auto may_come = only_members({}, log);
+  const net::Address nowhere = *net::parse_address("127.0.0.1", 1);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(may_come(nowhere, nowhere), store::Admission::kWelcome);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr("whose connection 127.0.0.1:1 is"));
 }
 
 TEST(OnlyMembers, KnowsWhoHasHungUp) {
   auto [client, server, peer] = net::test::connect_to_ourselves();
   auto local = net::local_address(server.get());
   ASSERT_TRUE(local.ok());
-  EXPECT_EQ(only_members({})(peer, *local), store::Admission::kWelcome);
+  Log log = silent();
+  EXPECT_EQ(only_members({}, log)(peer, *local), store::Admission::kWelcome);
   client.reset();
-  EXPECT_EQ(only_members({})(peer, *local), store::Admission::kGone);
+  EXPECT_EQ(only_members({}, log)(peer, *local), store::Admission::kGone);
 }
 
 TEST(IsThisMachine, KnowsItsOwnAddresses) {
