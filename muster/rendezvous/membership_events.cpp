@@ -121,12 +121,13 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
     state.lost.push_back(sentence);
     state.counts_as_restart = false;
     if (state.round_state == RoundState::kStopping && state.failed_on == host) state.stop_reason += "; " + sentence;
-  } else if (state.round_state == RoundState::kStopping && state.failed_on == host) {
+  } else if (state.failed_on == host) {
     state.failed_node_gone = sentence;
     excuse_who_went_first(state);
   }
   // Who leaves a running round that it has no part in disturbs nobody; while one is made up, everybody has a part.
-  if (may_run(old) || opening || state.round_state == RoundState::kStopping) note_loss(now, state, options, host);
+  if (may_run(old) || opening || state.round_state == RoundState::kStopping || state.failed_on == host)
+    note_loss(now, state, options, host);
   // Nobody has workers yet, so there is nothing to tell the others; and the store that opens now is for nothing.
   if (opening) round_stopping(now, state, sentence, false);
   if (old.part == Part::kDone && is_member(state, old)) state.finished.insert(node);

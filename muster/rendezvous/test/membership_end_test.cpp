@@ -77,6 +77,19 @@ TEST(Killed, MayGoBeforeItIsJudged) {
   EXPECT_EQ(job.state.restarts, 0);
 }
 
+TEST(Killed, MayGoBeforeAnythingIsDecided) {
+  Job job = started(1, 2, 0);
+  job.failure.exit_code = kKilled;
+  job.ends(2, false);
+  job.closes(2);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.all_end();
+  EXPECT_EQ(job.settle(), "judge open ");
+  EXPECT_EQ(job.reasons.back(), "round 1 with 1 node: n2 is lost: closed by 10.0.0.9:99");
+  EXPECT_EQ(job.state.restarts, 0);
+  EXPECT_EQ(job.state.losses.size(), 1U);
+}
+
 TEST(Killed, ItsNodeIsNamedAlsoWhereItGoesBeforeTheRoundHasStopped) {
   Job job = started(1, 2, 0);
   job.fails(2);

@@ -101,6 +101,7 @@ void World::worker_ends(Life& life, int round, bool succeeds) {
   if (tracing_) say(fmt::format("{}: worker of round {} {}", life.host->name, round, succeeds ? "ends" : "fails"));
   if (succeeds) return node_ended(life, true);
   life.failed = true;
+  if (random_.chance(0.3)) after(random_.time(0, 1), [this, &life] { end_life(life, "killed after its worker"); });
   if (random_.chance(0.2)) return node_ended(life, false);  // all its workers at once
   if (life.alive) send(life, life.up, Direction::kUp, [this, &life, round] { on_worker_failed(life, round); });
 }

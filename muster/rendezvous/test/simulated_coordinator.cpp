@@ -44,14 +44,14 @@ void World::on_closed(Life& life) {
 
 void World::on_worker_failed(Life& life, int round) {
   if (!life.connected) return;
-  if (round == state_.round && !truth_[round].stopped) truth_[round].failed = true;
+  note_failure(life, round);
   worker_failed(state_, life.id, round);
   turn();
 }
 
 void World::on_round_ended(Life& life, int round, bool succeeded) {
   if (!life.connected) return;
-  if (round == state_.round && !truth_[round].stopped && !succeeded) truth_[round].failed = true;
+  if (!succeeded) note_failure(life, round);
   round_ended(state_, life.id, round, succeeded);
   turn();
 }
@@ -61,11 +61,25 @@ void World::on_store_opened(Life& life, int round, bool ok) {
   if (ok) {
     start_round();
   } else {
-    truth_[round].failed = true;
+    note_failure(life, round);
     truth_[round].no_store = true;
     round_ended(state_, life.id, round, false);
   }
   turn();
+}
+
+void World::note_failure(const Life& life, int round) {
+  RoundTruth& truth = truth_[round];
+  if (round != state_.round || truth.stopped) return;
+  truth.failed = true;
+  if (truth.first_failed == nullptr) truth.first_failed = &life;
+}
+
+// Whoever killed the worker has killed its node: that is a loss, whichever of the two was seen first.
+void World::excuse(RoundTruth& truth) {
+  if (!truth.killed || !truth.first_failed_gone || truth.lost) return;
+  truth.lost = true;
+  ++outcome_.excused;
 }
 
 void World::gone(Life& life, bool silent, const std::string& why) {
@@ -76,6 +90,10 @@ void World::gone(Life& life, bool silent, const std::string& why) {
   if (state_.round >= 0 && node.last_round == state_.round && !ended && !over) truth_[state_.round].lost = true;
   ++outcome_.losses;
   node_gone(now_, state_, options_, life.id, silent, why);
+  if (RoundTruth& truth = truth_[state_.round]; truth.first_failed == &life) {
+    truth.first_failed_gone = true;
+    excuse(truth);
+  }
 }
 
 // --- the loop -------------------------------------------------------------------------------------------------------
@@ -186,6 +204,7 @@ void World::start_round() {
 
 void World::stop_round(const Decision& decision) {
   truth_[state_.round].stopped = true;
+  truth_[state_.round].stopped_at = now_;
   std::vector<Life*> told;
   for (const auto& [id, node] : state_.nodes)
     if (node.part == Part::kRuns) told.push_back(by_id_.at(id));
@@ -195,17 +214,19 @@ void World::stop_round(const Decision& decision) {
 }
 
 void World::judge_round() {
-  const RoundTruth& truth = truth_[state_.round];
+  RoundTruth& truth = truth_[state_.round];
   if (!truth.failed) violate("judges a round in which nobody failed");
   if (truth.lost) violate("judges a round in which a node was lost");
   Failure failure;
   failure.fingerprint = random_.chance(0.8) ? "the usual" : "another";
   failure.after = random_.time(0, 20);
   failure.text = "rank 0 on n0: exit code 3";
-  failure.exit_code = random_.between(1, 3);
+  truth.killed = !truth.no_store && random_.chance(0.4);
+  failure.exit_code = truth.killed ? kKilled : random_.between(1, 3);
   failure.can_restart = !truth.no_store && random_.chance(0.97);
   judged_.push_back(failure);
   judged(state_, failure);
+  excuse(truth);
 }
 
 void World::thaw_coordinator() {
@@ -257,6 +278,8 @@ void World::end_job(const Decision& decision) {
   } else if (decision.ending == "worker-failed") {
     right = !judged_.empty() && truth.failed && !truth.lost && decision.exit_code == judged_.back().exit_code &&
             (no_restart || !judged_.back().can_restart);
+    // The rest of its node was given the time to follow.
+    if (truth.killed && judged_.back().can_restart) right = right && now_ >= truth.stopped_at + kNodeFollowsWorker;
   } else if (decision.ending == "crash-loop") {
     auto loop = static_cast<size_t>(options_.crash_loop);
     right = loop > 0 && judged_.size() >= loop && truth.failed && decision.exit_code == judged_.back().exit_code;

@@ -23,6 +23,7 @@ struct Outcome {
   std::vector<std::string> trace;  // only if asked for
   std::string ending;
   int rounds = 0, restarts = 0, losses = 0;
+  int excused = 0;         // rounds whose failed worker was the first to go of a node that was lost
   bool disturbed = false;  // a fault was injected or a worker was to fail
 };
 Outcome simulate(uint64_t seed, bool trace = false);
@@ -96,9 +97,13 @@ class World {
     int restarts = 0;
     std::set<int> done;   // group ranks whose workers have all ended with 0
     bool failed = false;  // a worker failed, as the coordinator knew before it stopped the round
-    bool lost = false;    // a member was gone before it had reported its end
+    bool lost = false;    // a member was gone before it had reported its end, or all of the failed worker's was killed
     bool stopped = false;
     bool no_store = false;
+    TimePoint stopped_at;
+    const Life* first_failed = nullptr;  // as the coordinator knows
+    bool first_failed_gone = false;
+    bool killed = false;  // judged to have failed by SIGKILL
   };
 
   // simulator.cpp: time, network, what is checked
@@ -136,6 +141,8 @@ class World {
   void on_worker_failed(Life& life, int round);
   void on_round_ended(Life& life, int round, bool succeeded);
   void on_store_opened(Life& life, int round, bool ok);
+  void note_failure(const Life& life, int round);
+  void excuse(RoundTruth& truth);
   void gone(Life& life, bool silent, const std::string& why);
   void turn();
   void decide_all();
