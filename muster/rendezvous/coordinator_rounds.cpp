@@ -160,7 +160,8 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   loop_.cancel(wake_timer_);
   text_ = client_.ended(decision);
   const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text_});
-  for (auto& [id, peer] : peers_) tell(id, message);
+  const std::string to_spares = encode(EndJob{.exit_code = 0, .text = text_});
+  for (auto& [id, peer] : peers_) tell(id, is_spare(state_, id) ? to_spares : message);
   dismiss_described();
   deserted_soon();
 }

@@ -201,6 +201,9 @@ void paused(TimePoint now, State& state);
 // hole; others fill the holes. Fixed ranks are taken as they are. Pure.
 std::vector<NodeId> choose_members(const State& state, const MembershipOptions& options);
 
+// Whether the last round had enough nodes without this one, so that how the job ends is no matter of its. Pure.
+bool is_spare(const State& state, NodeId node);
+
 // The rank arithmetic of one round: by group rank. Addresses and the port are left to the caller. Pure.
 std::vector<StartRound> place(const State& state, const std::vector<NodeId>& members, int round, int restarts);
 

@@ -45,6 +45,11 @@ size_t most_nodes(const State& state, const MembershipOptions& options) {
   return most;
 }
 
+bool is_spare(const State& state, NodeId node) {
+  auto found = state.nodes.find(node);
+  return state.round >= 0 && !state.gathering && found != state.nodes.end() && found->second.last_round != state.round;
+}
+
 std::vector<NodeId> choose_members(const State& state, const MembershipOptions& options) {
   std::vector<const Node*> nodes;
   nodes.reserve(state.nodes.size());

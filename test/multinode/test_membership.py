@@ -60,13 +60,16 @@ def test_a_node_too_many_is_a_spare_and_steps_in(lab, beats):
     finish(run, beats)
 
 
-def test_a_spare_that_was_never_needed_ends_with_0(lab, beats):
+@pytest.mark.parametrize("code", [0, 5])
+def test_a_spare_that_was_never_needed_ends_with_0(lab, beats, code):
     cluster = lab(3)
     run, options = begin(cluster, beats, ["n1", "n2"], "2:2")
     beats.wait_round(0, 2)
-    run.jobs["n3"] = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2:2", options=options)
+    spare = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2:2", options=options)
     wait_joined(cluster, "n3")
-    finish(run, beats)
+    beats.tell("all", f"exit {code}")
+    assert run.end() == code, run.said()
+    assert spare.end() == 0, spare.said()
     assert {life.round for life in beats.lives()} == {0}
 
 

@@ -60,12 +60,12 @@ struct Guest {
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  void make(int min, int max) {
+  void make(int min, int max, int spares = 0) {
     CoordinatorOptions options;
     options.token = token_;
     options.membership.min_nodes = min;
     options.membership.max_nodes = max;
-    options.membership.expected = max;
+    options.membership.expected = max + spares;
     coordinator_.emplace(loop_, log_, options, client_);
     auto listener = net::listen_tcp({});
     ASSERT_TRUE(listener);
@@ -218,6 +218,32 @@ TEST_F(CoordinatorTest, AMemberThatGoesWhileTheStoreOpensCostsARoundThatNobodySa
   coordinator_->host_hopeless(0, "switched off");
   ASSERT_TRUE(until([&] { return second.last<OpenStore>() != nullptr; }));
   EXPECT_EQ(second.last<OpenStore>()->round, 1);
+}
+
+TEST_F(CoordinatorTest, AFailureIsNoMatterOfASpare) {
+  make(1, 1, 1);
+  Guest& first = join(0, "n0");
+  Guest& spare = join(1, "n1");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.say(StoreOpened{.round = 0, .port = 0, .error = "every port is taken"});
+  ASSERT_TRUE(until([&] { return first.last<EndJob>() != nullptr && spare.last<EndJob>() != nullptr; }));
+  EXPECT_EQ(first.last<EndJob>()->exit_code, 7);
+  EXPECT_EQ(spare.last<EndJob>()->exit_code, 0);
+  EXPECT_EQ(spare.last<EndJob>()->text, "the text");
+}
+
+TEST_F(CoordinatorTest, WhoWaitsForMoreNodesIsNoSpare) {
+  make(2, 2, 1);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.channel.reset();
+  second.channel.reset();
+  ASSERT_TRUE(until([&] { return coordinator_->connected() == 0; }));
+  Guest& third = join(2, "n2");
+  for (int position : {0, 1}) coordinator_->host_hopeless(position, "switched off");
+  ASSERT_TRUE(until([&] { return third.last<EndJob>() != nullptr; }));
+  EXPECT_EQ(third.last<EndJob>()->exit_code, kMusterFailed);
 }
 
 TEST_F(CoordinatorTest, WhoFailedAndHungUpIsStillNamed) {
