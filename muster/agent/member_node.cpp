@@ -86,7 +86,10 @@ Join MemberNode::join() const {
   join.max_nodes = membership_.max_nodes;
   std::vector<net::InterfaceAddress> all = net::interface_addresses();
   if (!membership_.interface.empty())
-    if (auto chosen = net::select_interfaces(all, membership_.interface)) all = *std::move(chosen);
+    if (auto chosen = net::select_interfaces(all, membership_.interface)) {
+      all = *std::move(chosen);
+      join.chose_addresses = true;
+    }
   for (const net::InterfaceAddress& each : all)
     if (!each.loopback) join.addresses.push_back(each.address.host());
   return join;

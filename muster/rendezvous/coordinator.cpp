@@ -156,7 +156,7 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
   peer.host = join.host;
   peer.channel = std::move(channel);
   ++connected_;
-  routes_.add(node, peer.channel->peer(), peer.channel->local(), join.addresses);
+  routes_.add(node, peer.channel->peer(), peer.channel->local(), join.addresses, join.chose_addresses);
   peer.channel->send(encode(Welcome{
       .node = node, .job = options_.job, .lease = options_.membership.lease, .address = peer.channel->peer().host()}));
   client_.joined(state_.nodes.at(node));

@@ -124,6 +124,7 @@ void fields(A& io, M& message) {
     io.texts(message.addresses);
     io.number(message.min_nodes, 0, kAny);
     io.number(message.max_nodes, 0, kAny);
+    io.boolean(message.chose_addresses);
   } else if constexpr (std::is_same_v<T, StoreOpened>) {
     io.number(message.round, 0, kAny);
     io.port(message.port);

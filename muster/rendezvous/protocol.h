@@ -29,6 +29,7 @@ struct Join {
   int agent_pid = 0;
   std::vector<std::string> addresses;  // of its interfaces, numeric, best first; the coordinator prefers what it saw
   int min_nodes = 0, max_nodes = 0;    // symmetric: as its own command line says; 0: it was not asked
+  bool chose_addresses = false;        // --interface: it is to be found there
 };
 // Answers OpenStore. An error ends the job: no port, no permission.
 struct StoreOpened {

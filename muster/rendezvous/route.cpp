@@ -5,9 +5,14 @@
 
 namespace muster::rendezvous {
 
-void Routes::add(NodeId node, const net::Address& seen, const net::Address& reached, std::vector<std::string> own) {
+void Routes::add(NodeId node, const net::Address& seen, const net::Address& reached, std::vector<std::string> own,
+                 bool own_first) {
   Route& route = routes_[node];
-  route = {.seen = seen.host(), .reached = reached.host(), .on_this_machine = false, .own = std::move(own)};
+  route = {.seen = seen.host(),
+           .reached = reached.host(),
+           .on_this_machine = false,
+           .own = std::move(own),
+           .own_first = own_first};
   route.on_this_machine = seen.is_loopback() || route.seen == route.reached;
   if (!route.on_this_machine) elsewhere_.insert(node);
 }
@@ -31,8 +36,10 @@ std::vector<std::string> Routes::towards(NodeId from, NodeId to) const {
     if (!address.empty() && std::find(addresses.begin(), addresses.end(), address) == addresses.end())
       addresses.push_back(address);
   };
-  add(target->on_this_machine && from != to ? source->reached : own_address(to));
+  const std::string seen = target->on_this_machine && from != to ? source->reached : own_address(to);
+  if (!target->own_first) add(seen);
   for (const std::string& address : target->own) add(address);
+  add(seen);
   return addresses;
 }
 

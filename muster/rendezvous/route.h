@@ -15,8 +15,9 @@ namespace muster::rendezvous {
 class Routes {
  public:
   // `seen`: where its connection comes from. `reached`: the address of ours that it reached. `own`: what it says of its
-  // interfaces.
-  void add(NodeId node, const net::Address& seen, const net::Address& reached, std::vector<std::string> own);
+  // interfaces. `own_first`: whoever started it chose those, so they come before what was seen.
+  void add(NodeId node, const net::Address& seen, const net::Address& reached, std::vector<std::string> own,
+           bool own_first = false);
   void remove(NodeId node);
 
   // Where `from` may find `to`, best first. A node on the coordinator's machine is found where others have reached the
@@ -33,6 +34,7 @@ class Routes {
     std::string seen, reached;
     bool on_this_machine = false;
     std::vector<std::string> own;
+    bool own_first = false;
   };
   const Route* find(NodeId node) const;
 

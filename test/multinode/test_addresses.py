@@ -52,13 +52,15 @@ def test_gloo_is_told_the_interface_where_its_own_name_lies_or_is_unknown(lab, n
     assert re.findall(r"=.*=", run.head.out) == [f"={shown}=="] * 2, run.said()
 
 
-def test_an_interface_of_choice(lab, beats):
+@pytest.mark.parametrize("way", ["fan-out", "c10d"])
+def test_an_interface_of_choice(lab, way):
     cluster = lab(2, interfaces=2)
     show = ["--no-python", "/bin/sh", "-c", "echo $MASTER_ADDR $NCCL_SOCKET_IFNAME $GLOO_SOCKET_IFNAME"]
     for interface in ("eth1", "10.88.1.0/24"):
-        run = start(cluster, "fan-out", show, options=["--interface", interface])
+        run = start(cluster, way, show, options=["--interface", interface])
         assert run.end() == 0, run.said()
-        words = set(re.findall(r"^\[\S+\] (.*)$", run.head.out, re.M))
+        out = "".join(job.out for job in run.jobs.values())
+        words = set(re.findall(r"^(?:\[\S+\] )?(.*)$", out.strip(), re.M))
         assert words == {f"{cluster.address('n1', 1)} eth1 eth1"}, run.said()
 
 

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 // One of each kind, no field at its default.
 std::vector<Message> one_of_each() {
   return {
-      Join{"n1", 8, "trainer", 3, 2, 4711, {"10.0.0.1", "fe80::1"}, 2, 4},
+      Join{"n1", 8, "trainer", 3, 2, 4711, {"10.0.0.1", "fe80::1"}, 2, 4, true},
       StoreOpened{1, 65535, "no port"},
       RoundStarted{2, {100, 200, 300}},
       WorkerFailed{3, 17, "SIGKILL"},
@@ -62,6 +62,7 @@ TEST(Protocol, NoFieldIsForgotten) {
   EXPECT_EQ(join.addresses, (std::vector<std::string>{"10.0.0.1", "fe80::1"}));
   EXPECT_EQ(join.min_nodes, 2);
   EXPECT_EQ(join.max_nodes, 4);
+  EXPECT_TRUE(join.chose_addresses);
   auto opened = std::get<StoreOpened>(*decode(encode(messages[1])));
   EXPECT_EQ(opened.round, 1);
   EXPECT_EQ(opened.port, 65535);

@@ -59,6 +59,16 @@ TEST(Routes, RemoteNodesAreFoundWhereTheyWereSeenFirst) {
   EXPECT_EQ(routes.all(), (List{"10.0.0.2", "10.0.0.3", "172.16.0.2"}));
 }
 
+TEST(Routes, AnInterfaceOfChoiceComesBeforeWhatWasSeen) {
+  Routes routes;
+  const net::Address coordinator = *net::parse_address("10.0.0.1", 4711);
+  routes.add(1, coordinator, coordinator, {"10.1.0.1"}, true);
+  routes.add(2, *net::parse_address("10.0.0.2", 4000), coordinator, {"10.1.0.2"}, true);
+  EXPECT_EQ(routes.towards(2, 1), (List{"10.1.0.1", "10.0.0.1"}));
+  EXPECT_EQ(routes.towards(1, 1), (List{"10.1.0.1", "10.0.0.1"}));
+  EXPECT_EQ(routes.towards(1, 2), (List{"10.1.0.2", "10.0.0.2"}));
+}
+
 TEST(Routes, NoMoreThanAMessageHolds) {
   List many;
   for (size_t i = 0; i < kMostElements; ++i) many.push_back(fmt::format("fd00::{:x}", i));
