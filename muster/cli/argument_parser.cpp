@@ -146,8 +146,17 @@ class Parser {
     parsed_.words.insert(parsed_.words.end(), arguments_.begin() + i, arguments_.end());
   }
 
+  // "--module gcc,cuda/12.4 train.py": no Python module has such a name.
+  bool loads_modules(const Named& named, size_t i) const {
+    if (dialect_ != Dialect::kMuster || named.spelling != "--module" || named.value || i + 1 == arguments_.size())
+      return false;
+    const std::string& list = arguments_[i + 1];
+    return !list.starts_with('-') && list.find_first_of(",/") != std::string::npos;
+  }
+
   // The option in word i and its value; returns the index of the next word. "-mt3" is -m and -t 3.
   Result<size_t> read_option(Named named, size_t i) {
+    if (loads_modules(named, i)) named = Named{&cli::option(Opt::kModules), "--modules", std::nullopt};
     std::vector<std::pair<const Option*, std::optional<std::string>>> taken;
     while (true) {
       if (named.option == nullptr) {

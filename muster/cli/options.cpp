@@ -186,8 +186,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kVenv, "venv", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Activate this virtual environment on every node, once."},
   {Opt::kModules, "modules", 0, K::kRepeat, "NAME,…", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "Load these environment modules on every node, once. --module=NAME,… does the same in `muster run` (--module NAME, as with "
-   "torchrun, is a Python module to run). May be given several times."},
+   "Load these environment modules on every node, once. --module=NAME,… does the same in `muster run`, and --module NAME,… "
+   "where it has a comma or a slash (--module NAME, as with torchrun, is a Python module to run). May be given several times."},
   {Opt::kEnv, "env", 0, K::kRepeat, "NAME=VALUE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Set a variable for every worker, whatever else sets it; NAME alone hands on the one that is set here. May be given several "
    "times."},

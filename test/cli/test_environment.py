@@ -279,7 +279,7 @@ def modules(request, tmp_path):
     return {"MODULESHOME": str(home), "MODULEPATH": str(folder), "LMOD_ALLOW_ROOT_USE": "yes"}
 
 
-@pytest.mark.parametrize("spelled", [["--modules", "thing,other/1.0"], ["--module=thing,other"], ["--module=thing", "--module=other"]])
+@pytest.mark.parametrize("spelled", [["--modules", "thing,other/1.0"], ["--module", "thing,other"], ["--module=thing,other"], ["--module=thing", "--module=other"]])
 def test_modules(run, modules, spelled):
     done = run(*spelled, *say("THING", "OTHER", "LOADEDMODULES", "PATH"), env=modules)
     thing, other, loaded, path = done.stdout.splitlines()

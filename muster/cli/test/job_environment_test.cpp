@@ -94,6 +94,15 @@ TEST(JobEnvironment, MistakesAreSentences) {
   EXPECT_EQ(machine.error({"--prologue", "false", "train.py"}), "n1: --prologue `false` failed with exit code 1");
 }
 
+TEST(JobEnvironment, ModuleWithWhatNoPythonModuleIsCalled) {
+  Machine machine;
+  const agent::JobSpec job = machine.run({"--module", "gcc,cuda", "--module", "nccl/2.19", "train.py"});
+  EXPECT_EQ(job.command.entrypoint, "train.py");
+  ASSERT_EQ(machine.set_ups.size(), 1u);
+  EXPECT_THAT(machine.set_ups[0].modules, ElementsAre("gcc", "cuda", "nccl/2.19"));
+  EXPECT_EQ(machine.torchrun({"--module", "a,b"}).command.entrypoint, "a,b");
+}
+
 TEST(JobEnvironment, ModuleAloneIsStillTorchrunsFlag) {
   Machine machine;
   const agent::JobSpec job = machine.run({"--module", "pkg.train"});
