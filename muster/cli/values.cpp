@@ -7,6 +7,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/process/signals.h"
+#include "muster/process/typed_gpus.h"
 
 namespace muster::cli {
 namespace {
@@ -144,31 +145,14 @@ Result<NodeRange> parse_nodes(std::string_view text) {
   return NodeRange{static_cast<int>(*min), static_cast<int>(*max)};
 }
 
-namespace {
-
-// "v100:4", "gpu:v100:4": how Slurm writes a number of GPUs (SLURM_GPUS_PER_NODE).
-std::string_view without_gpu_type(std::string_view text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos || colon == 0) return text;
-  const auto types = split(text.substr(0, colon), ':');
-  const bool plain = types.size() == 1 || (types.size() == 2 && types[0] == "gpu");
-  const bool named = std::all_of(types.begin(), types.end(), [](std::string_view type) {
-    return !type.empty() &&
-           type.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
-               std::string_view::npos;
-  });
-  return plain && named ? text.substr(colon + 1) : text;
-}
-
-}  // namespace
-
 Result<WorkerCount> parse_worker_count(std::string_view text) {
   constexpr int64_t kMost = 1'000'000;
   if (text == "cpu") return WorkerCount(Countable::kCpu);
   if (text == "gpu") return WorkerCount(Countable::kGpu);
   if (text == "xpu") return WorkerCount(Countable::kXpu);
   if (text == "auto") return WorkerCount(Countable::kAuto);
-  const std::string_view number = without_gpu_type(text);
+  const auto typed = process::parse_typed_gpus(text);
+  const std::string number = typed ? std::to_string(*typed) : std::string(text);
   auto count = small_int(number);
   const bool huge = count ? *count > kMost : python_int(number).value_or("-").front() != '-';
   if (huge)

@@ -66,6 +66,11 @@ TEST(CommandLine, SaysWhatIsWrongWithAValue) {
   EXPECT_THAT(complaint({"--cpu"}), HasSubstr("training_script"));
 }
 
+TEST(CommandLine, TakesGpusAsSlurmWritesThem) {
+  EXPECT_EQ(parsed({"--num_processes", "v100:2", "t.py"}).settings.integer("num_processes"), 2);
+  EXPECT_EQ(parsed({"--num_processes=gpu:v100:1,a100:2", "t.py"}).settings.integer("num_processes"), 3);
+}
+
 TEST(CommandLine, AnEmptyNumberCountsAsNotGiven) {
   CommandLine line = parsed({"--machine_rank=", "--num_machines", "", "--max_restarts=", "t.py"});
   EXPECT_FALSE(line.settings.get("machine_rank"));

@@ -61,7 +61,9 @@ TEST(Values, WorkerCounts) {
   EXPECT_EQ(std::get<int>(*parse_worker_count("v100:4")), 4);
   EXPECT_EQ(std::get<int>(*parse_worker_count("gpu:a100-sxm4.80:2")), 2);
   EXPECT_EQ(std::get<int>(*parse_worker_count("gpu:3")), 3);
-  for (const char* bad : {":4", "v100:", "a:b:4", "v100:4,a100:2", "gpu::4", "v100: x", "gpu:gpu:v:1"})
+  EXPECT_EQ(std::get<int>(*parse_worker_count("v100:4,gpu:a100:2")), 6);
+  for (const char* bad :
+       {":4", "v100:", "a:b:4", "v100:4,2", "1,2", "v100:4,", "v100:0", "gpu::4", "v100: x", "gpu:gpu:v:1"})
     EXPECT_FALSE(parse_worker_count(bad)) << bad;
   EXPECT_EQ(std::get<Countable>(*parse_worker_count("gpu")), Countable::kGpu);
   EXPECT_EQ(std::get<Countable>(*parse_worker_count("auto")), Countable::kAuto);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "muster/process/gpus.h"
+#include "muster/process/typed_gpus.h"
 
 using namespace muster::process;
 
@@ -26,6 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   check_distinct(parse_ze_mask(value, true));
   if (auto list = parse_gpu_list(value)) check_distinct(*list);
   if (auto amount = parse_gpu_amount(value); amount && *amount < 0) abort();
+  if (auto amount = parse_typed_gpus(value); amount && amount != parse_gpu_amount(value)) abort();
   for (const char* name : {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE"}) {
     GpuCount gpus = count_gpus(
         [&](const std::string& asked) { return asked == name ? std::optional(value) : std::nullopt; }, "/nonexistent");
