@@ -24,6 +24,17 @@ PathKind kind_by_name(const std::string& path) {
   return path.find('/') == std::string::npos ? PathKind::kMissing : PathKind::kExecutable;
 }
 
+// What was given must not get lost; of the node's own variables such a one means nothing inside.
+Result<void> check_lines(const container::Spec& spec, const process::Environment& environment,
+                         const std::set<std::string>& given) {
+  if (spec.kind != container::Kind::kEnroot) return {};
+  for (const auto& [name, value] : environment)
+    if (given.contains(name) && value.find('\n') != std::string::npos)
+      return Error{ErrorKind::kUsage, fmt::format("--env: {} has several lines, and enroot takes one a variable", name),
+                   "put it into a file that workers read, or use another --container-runtime"};
+  return {};
+}
+
 }  // namespace
 
 Result<void> Planner::plan_container() {
@@ -41,6 +52,7 @@ Result<void> Planner::plan_container() {
     ready.plan.spec = spec;
     ready.python = facts_.getenv("PYTHON_EXEC").value_or("python");
   } else {
+    MUSTER_TRY_VOID(check_lines(spec, environment_, given_variables_));
     MUSTER_TRY(ready, prepare_container(spec));
   }
   job_.container = std::move(ready.plan);

@@ -74,7 +74,14 @@ Result<void> Planner::check_own(Opt id, const std::string& host) const {
 // 0: any that is free, which the store finds by itself unless only some will do.
 Result<void> Planner::fix_port(int port) {
   job_.master_port = static_cast<uint16_t>(port);
-  if (port != 0) return facts_.check_port(job_.master_port);
+  if (port != 0) {
+    auto free = facts_.check_port(job_.master_port);
+    // As in an allocation of several nodes, which are all started from here too.
+    if (free || !here_ || here_->role != cluster::Role::kHead) return free;
+    const Opt id = text(Opt::kRdzvEndpoint).empty() ? Opt::kMasterPort : Opt::kRdzvEndpoint;
+    note(LogLevel::kWarning, fmt::format("{}: {}; taking a free one", dashed(option(id)), free.error().message));
+    job_.master_port = 0;
+  }
   if (ports_.first == 0) return {};
   for (uint16_t each : agent::ports_to_try(ports_)) {
     if (!facts_.check_port(each)) continue;

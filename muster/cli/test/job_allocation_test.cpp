@@ -54,6 +54,14 @@ TEST(Allocation, ABatchScriptStartsItsNodes) {
   }
 }
 
+TEST(Allocation, APortThatOneNodeHasTakenIsForgiven) {
+  Machine machine = inside("batch-one-node");
+  machine.taken_port = 4242;
+  EXPECT_EQ(machine.run({"--master-port=4242", "train.py"}).master_port, 0);
+  EXPECT_EQ(notes(machine, {"--master-port=4242", "train.py"}),
+            "--master-port: port 4242 is taken by pid 1 (init); taking a free one\n");
+}
+
 TEST(Allocation, OneNodeNeedsNoSrun) {
   Machine machine = inside("batch-one-node");
   machine.programs.erase("srun");

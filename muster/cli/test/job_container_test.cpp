@@ -58,6 +58,18 @@ TEST(JobContainer, WhatIsAskedForIsHandedOn) {
   EXPECT_FALSE(request.dry);
 }
 
+TEST(JobContainer, EnrootTakesVariablesOfOneLine) {
+  const Words words = {"--container", "/i.sqsh", "--env", "KEY=1\n2", "train.py"};
+  EXPECT_EQ(
+      with("enroot").error(words),
+      "--env: KEY has several lines, and enroot takes one a variable; put it into a file that workers read, or use "
+      "another --container-runtime");
+  EXPECT_EQ(with("podman").error(words), "accepted");
+  Machine machine = with("enroot");
+  machine.variables["LINES"] = "1\n2";
+  EXPECT_EQ(machine.error({"--container", "/i.sqsh", "train.py"}), "accepted") << "nobody asked for it";
+}
+
 TEST(JobContainer, TheRuntimeThatWasChosenIsSaid) {
   const Machine machine = with("ch-run");
   auto plan = machine.plan(Verb::kRun, {"--container", "/i", "train.py"});
