@@ -72,6 +72,7 @@ class Acceptor::Impl {
   Strangers& line(bool expected) { return expected ? expected_strangers_ : strangers_; }
   std::unique_ptr<ChannelImpl> take(Strangers::iterator stranger);
   void drop(Strangers::iterator stranger);
+  void count_stranger(const net::Address& peer);
   void drop_late(Strangers& line);
   void arm_expiry();
   void joined(Strangers::iterator stranger);
@@ -101,6 +102,7 @@ class Acceptor::Impl {
   std::unordered_map<std::string, Told> told_;  // the last refusal that was, by host
   Duration patience_;                           // with those who have sent a hello
   uint64_t dropped_ = 0;
+  bool stranger_told_ = false;
 };
 
 void Acceptor::Impl::listen(Fd listener) {
@@ -169,7 +171,7 @@ void Acceptor::Impl::admit(Fd socket, const net::Address& peer) {
   bool expected = !expected_.empty() && expected_.contains(peer.host());
   std::shared_ptr<bool> alive = alive_;
   if (!make_room(expected)) {
-    if (*alive) ++dropped_;
+    if (*alive) count_stranger(peer);
     return;
   }
   auto stranger = line(expected).insert(line(expected).end(), Stranger{nullptr, loop_.now(), expected});
@@ -206,8 +208,14 @@ std::unique_ptr<ChannelImpl> Acceptor::Impl::take(Strangers::iterator stranger) 
 }
 
 void Acceptor::Impl::drop(Strangers::iterator stranger) {
-  ++dropped_;
+  count_stranger(stranger->channel->peer());
   take(stranger);
+}
+
+void Acceptor::Impl::count_stranger(const net::Address& peer) {
+  ++dropped_;
+  if (!std::exchange(stranger_told_, true))
+    log_.debug("{} connected and did not prove itself; others who do not are not named", peer.text());
 }
 
 void Acceptor::Impl::joined(Strangers::iterator stranger) {
@@ -220,8 +228,9 @@ void Acceptor::Impl::joined(Strangers::iterator stranger) {
 void Acceptor::Impl::closed(Strangers::iterator stranger, const Error& why) {
   std::unique_ptr<ChannelImpl> channel = take(stranger);
   Verdict verdict = channel->verdict();
-  if (verdict != Verdict::kAsksToken) ++dropped_;
-  if (verdict != Verdict::kOtherVersion && verdict != Verdict::kWrongToken) return;
+  if (verdict == Verdict::kAsksToken) return;
+  if (verdict != Verdict::kOtherVersion && verdict != Verdict::kWrongToken) return count_stranger(channel->peer());
+  ++dropped_;
   std::shared_ptr<Handlers> handlers = handlers_;
   if (handlers->refused && worth_telling(channel->peer(), why.message)) handlers->refused(channel->peer(), why);
 }
@@ -232,7 +241,7 @@ void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_
   if (handlers->other)
     handlers->other(std::move(socket), channel->peer(), first_bytes);
   else
-    ++dropped_;
+    count_stranger(channel->peer());
 }
 
 bool Acceptor::Impl::worth_telling(const net::Address& peer, const std::string& what) {

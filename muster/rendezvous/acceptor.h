@@ -31,7 +31,7 @@ struct AcceptorOptions {
 
 // The coordinator's door: accepts, lets in who proves the token within two seconds, and hands everything that does not
 // begin with kFirstByte to whoever serves the store on the same port. Strangers cost one descriptor and a few hundred
-// bytes each, are closed without a word, and are counted, not logged one by one.
+// bytes each, are closed without a word to them, and are counted; the log has the first.
 class Acceptor {
  public:
   struct Handlers {

@@ -25,7 +25,8 @@ constexpr std::string_view kFirst = "\xD7";
 
 struct Door {
   net::EventLoop loop;
-  Log log{[](LogLevel, std::string_view) {}};
+  std::vector<std::string> logged;
+  Log log{[this](LogLevel, std::string_view text) { logged.emplace_back(text); }, LogLevel::kDebug};
   Token token = Token::random();
   uint16_t port = 0;
   std::vector<std::unique_ptr<Channel>> joined;
@@ -113,6 +114,15 @@ TEST(Acceptor, ClosesWhatNobodyWants) {
   ASSERT_EQ(::send(socket->get(), "GET /", 5, 0), 5);
   ASSERT_TRUE(test::run_until(loop, [&] { return closed_silently(*socket); }));
   EXPECT_EQ(acceptor.strangers_dropped(), 1);
+}
+
+TEST(Acceptor, LogsTheFirstWhoHasNoProof) {
+  Door door;
+  const std::string garbage = std::string(kFirst) + std::string(200, 'x');
+  const Fd first = door.connect(garbage), second = door.connect(garbage);
+  ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 2; }));
+  EXPECT_THAT(door.logged, ElementsAre(HasSubstr("connected and did not prove itself")));
+  EXPECT_THAT(door.refused, IsEmpty());
 }
 
 TEST(Acceptor, TellsOfAWrongTokenOnceAMinuteAHost) {
