@@ -42,7 +42,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kRdzvConf, "rdzv-conf", 0, K::kText, "KEY=VALUE,…", "", nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
    "Further settings of the rendezvous. c10d: join_timeout (600), last_call_timeout (how long to wait for more than MIN "
    "nodes; 3, muster torchrun: 30), keep_alive_interval times keep_alive_max_attempt (the same as --lease), is_host (1 or 0: "
-   "this node hosts, or does not). static: timeout (as --join-timeout)."},
+   "this node hosts, or does not). static: timeout (as --join-timeout). torchrun's close_timeout, heartbeat_timeout and "
+   "read_timeout are accepted, and change nothing."},
   {Opt::kStandalone, "standalone", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
    "A job of this node alone, on a free port and with a fresh id; --rdzv-backend, --rdzv-endpoint and --rdzv-id are "
    "ignored. What `muster run` does anyway."},

@@ -89,6 +89,11 @@ def test_help_is_plain_in_a_pipe_and_fills_a_terminal(muster, say):
     assert "\033" not in on_a_terminal(muster, ["run", "--help"], 80, NO_COLOR="1")
 
 
+def test_settings_without_effect_are_named_as_such(say):
+    text = " ".join(say("run", "--help").split())
+    assert "close_timeout, heartbeat_timeout and read_timeout are accepted, and change nothing" in text
+
+
 def test_examples_of_help_are_accepted(say, muster, tmp_path):
     """Every `muster run` line that help shows means something to the parser."""
     (tmp_path / "train.py").write_text("")
