@@ -140,8 +140,11 @@ class Translator {
     } else {
       MUSTER_TRY_VOID(divide());
     }
-    const bool known =
-        total_ || way_ == Way::kPlain || way_ == Way::kCpu || settings_.get("gpu_ids").value_or("all") != "all";
+    const std::string ids = settings_.get("gpu_ids").value_or("all");
+    const bool known = total_ || way_ == Way::kPlain || way_ == Way::kCpu || ids != "all";
+    if (!total_ && ids != "all" && way_ == Way::kRanked && here_ < machine_.gpus && !machine_.agent)
+      note(fmt::format("--gpu_ids {}: {} a machine (accelerate starts one for each of {} GPUs)", ids,
+                       plural(here_, "process"), machine_.gpus));
     if (known && here_ > 0) add(fmt::format("--nproc-per-node={}", here_));
     if (way_ == Way::kRanked && !from_here_ && machine_.gpus > 0 && here_ > listed_gpus())
       note(fmt::format("{} here share {} GPU{}, which NCCL refuses", plural(here_, "process"), listed_gpus(),
@@ -193,6 +196,10 @@ class Translator {
       note("--main_process_port 0: machines cannot guess each other's port; the default is used");
     if (c10d && on("same_network") && ip)
       note(fmt::format("c10d and --same_network: all meet at {} (accelerate drops the address)", *ip));
+    const bool numbered = derived_ && !c10d;
+    if (machines_said_ && machine_.machines && (!ip || numbered))
+      note(fmt::format("{}{} machines{}, as {} says", numbered ? fmt::format("number {} of ", *rank_) : "", machines_,
+                       ip ? "" : ", which meet on the first", machine_.scheduler));
     // "$SLURM_NODEID" in a batch script is its own 0, on every node.
     if (c10d && settings_.given("machine_rank") && machine_.rank && machine_.rank != rank_)
       note(fmt::format("--machine_rank {} is ignored: {} says that this is machine {}, and c10d numbers them itself",

@@ -60,6 +60,8 @@ TEST(Processes, OneAGpu) {
   Launch some = launch({"--gpu_ids=1,3", "t.py"}, with_gpus(4));
   EXPECT_EQ(option(some, "nproc-per-node"), "2");
   EXPECT_EQ(variable(some, "CUDA_VISIBLE_DEVICES"), "1,3");
+  EXPECT_THAT(some.notes,
+              ElementsAre("--gpu_ids 1,3: 2 processes a machine (accelerate starts one for each of 4 GPUs)"));
 }
 
 TEST(Processes, OneGpuAMachineIsNoReasonForOneProcess) {
@@ -140,6 +142,14 @@ TEST(Machines, TheSchedulerKnows) {
                      in_slurm(2, 1))
                   .notes,
               Contains("--machine_rank 0 is ignored: Slurm says that this is machine 1, and c10d numbers them itself"));
+  EXPECT_THAT(launch({"--num_processes=4", "--num_machines=2", "t.py"}, in_slurm(2, 1)).notes,
+              Contains("number 1 of 2 machines, which meet on the first, as Slurm says"));
+  EXPECT_THAT(launch({"--num_processes=4", "--num_machines=2", "--main_process_ip=n1", "t.py"}, in_slurm(2, 1)).notes,
+              Contains("number 1 of 2 machines, as Slurm says"));
+  EXPECT_THAT(launch({"--num_processes=4", "--num_machines=2", "--machine_rank=1", "--rdzv_backend=c10d", "t.py"},
+                     in_slurm(2, 1))
+                  .notes,
+              Contains("2 machines, which meet on the first, as Slurm says"));
   EXPECT_EQ(option(launch({"--num_processes=1", "t.py"}, in_slurm(2, 1)), "nnodes"), "1");
   // A batch script: whose machine this is, is decided later.
   Launch head = launch({"--num_processes=5", "t.py"}, in_slurm(2, std::nullopt));
