@@ -84,10 +84,13 @@ std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& c
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// Of `muster run` without options, but for a program that every machine has.
-Result<JobPlan> plan_of_run(const Facts& facts) {
+// Of `muster run` without options, but for a program that every machine has. Opens no port, not even to look whether it
+// is free: a job that starts meanwhile may want it.
+Result<JobPlan> plan_of_run(Facts facts) {
+  facts.check_port = [](uint16_t) { return Result<void>(); };
   const std::vector<std::string> words = {"--dry-run", "--no-python", "/bin/sh"};
-  MUSTER_TRY(const Parsed parsed, parse_arguments(Verb::kRun, words, facts.getenv));
+  MUSTER_TRY(Parsed parsed, parse_arguments(Verb::kRun, words, facts.getenv));
+  parsed.setting(Opt::kModule) = {};  // PET_MODULE is about the program that is not named yet
   return plan_job(Verb::kRun, parsed, facts);
 }
 

@@ -62,6 +62,24 @@ size_t value_length(std::string_view text) {
   return text.size() - (text.ends_with('\n') ? 1 : 0);
 }
 
+// "--api-key VALUE", as in the arguments of a job that a scheduler shows.
+std::string masked_options(std::string_view text) {
+  std::string result;
+  for (size_t at = text.find("--"); at != std::string_view::npos; at = text.find("--")) {
+    const auto* end = std::find_if_not(text.begin() + at, text.end(), is_token_character);
+    const std::string_view option(text.begin() + at, end);
+    const size_t value = std::min(text.find_first_not_of(' ', at + option.size()), text.size());
+    result.append(text.substr(0, value));
+    const bool secret = value > at + option.size() && is_secret_name(option);
+    text.remove_prefix(value);
+    if (!secret || text.starts_with('-')) continue;
+    const size_t length = std::min(text.find_first_of(" \t\n"), text.size());
+    if (length > 0) result += kMask;
+    text.remove_prefix(length);
+  }
+  return result.append(text);
+}
+
 // NAME=VALUE, as a word of its own, behind --env=, or one of several in a prologue: nothing is shown from the first
 // secret on, since where its value ends is for a shell to know.
 std::string masked_word(std::string_view word) {
@@ -106,7 +124,7 @@ std::string masked_assignments(std::string_view text) {
     if (length > 0) result += kMask;
     text.remove_prefix(length);
   }
-  return masked_text(result.append(text));
+  return masked_text(masked_options(result.append(text)));
 }
 
 std::string masked_text(std::string_view text) {

@@ -24,8 +24,8 @@ std::vector<std::string> masked_words(const std::vector<std::string>& words);
 // What git diff prints: URLs and tokens.
 std::string masked_text(std::string_view text);
 
-// What a scheduler prints, and variables that name others with their values (SLURM_EXPORT_ENV): also VALUE of NAME=VALUE,
-// anywhere in it.
+// What a scheduler prints, and variables that name others with their values (SLURM_EXPORT_ENV): also VALUE of NAME=VALUE
+// and of --name VALUE, anywhere in it.
 std::string masked_assignments(std::string_view text);
 
 }  // namespace muster::environment

@@ -77,6 +77,7 @@ void Head::hide_waiting() {
 void Head::joined(const Node& node) {
   if (node.join.position) notes_.erase(*node.join.position);
   refusals_.erase(node.join.host);  // it may now
+  for (const std::string& address : node.join.addresses) refusals_.erase(address);
   console_.log().debug("{} has joined with {} workers", node.join.host, node.join.workers);
   if (on_joined) on_joined(node);
 }
@@ -112,6 +113,7 @@ void Head::changed(const State& state, const Decision& decision) {
       break;
     case Decision::Kind::kOpenRound:
       hide_waiting();
+      refusals_.clear();  // the round has all it needs without them
       if (state.round >= 0) console_.log().info("{}", decision.reason);
       break;
     default:

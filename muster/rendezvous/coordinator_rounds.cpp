@@ -161,7 +161,10 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   text_ = client_.ended(decision);
   const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text_});
   const std::string to_spares = encode(EndJob{.exit_code = 0, .text = text_});
-  for (auto& [id, peer] : peers_) tell(id, is_spare(state_, id) ? to_spares : message);
+  for (auto& [id, peer] : peers_) {
+    const bool asked_to_stop = decision.ending == "signalled" && peer.host == state_.stop_host;
+    tell(id, is_spare(state_, id) && !asked_to_stop ? to_spares : message);
+  }
   dismiss_described();
   deserted_soon();
 }

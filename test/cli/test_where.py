@@ -48,6 +48,7 @@ def test_preset_variables_are_obeyed_and_said(run_muster, start_muster, port):
 def test_where_and_run_agree_on_pet_variables(run_muster):
     ended = run_muster(["where"], env={"PET_NNODES": "1", "PET_MASTER_ADDR": "127.0.0.1", "PET_NPROC_PER_NODE": "2"})
     assert "mode: local (row 7: one node is preset)\n`muster run train.py` starts 2 workers on this node.\n" in ended.stdout
+    assert "mode: local" in run_muster(["where"], env={"PET_MODULE": "1"}).stdout
     refused = run_muster(["run", "--no-python", "true"], env={"PET_NNODES": "2"})
     said = refused.stderr.removeprefix("muster: error: ").rstrip("\n")
     assert refused.returncode == 2 and said.startswith("PET_NNODES: nobody says where"), refused

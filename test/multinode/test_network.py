@@ -74,7 +74,7 @@ def test_a_cable_cut_for_longer_than_the_lease(lab, beats, way):
 def test_the_head_is_cut_off(lab, beats):
     """All nodes lose their coordinator: each ends its workers, and all say so."""
     cluster = lab(2)
-    run = begin(cluster, beats, "static", nnodes=2, options=["--join-timeout", 4])
+    run = begin(cluster, beats, "static", nnodes=2, options=["--join-timeout", 10])
     cluster.partition(["n1"], ["n2"])
     run.expect(r"n2 is lost: no word for")
     for name in cluster.names:

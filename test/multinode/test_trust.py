@@ -80,7 +80,7 @@ def say_hello(cluster, source, hello, host="n1", port=PORT):
 def test_who_was_refused_is_named_where_nodes_are_missing(lab, beats, muster):
     """A wrong token, on both sides; another version."""
     cluster = lab(2)
-    options = ["--join-timeout", 6]
+    options = ["--join-timeout", 12]
     jobs = {
         name: start_on(
             cluster, "static", name, [BEAT, beats.directory], options=options, env={"MUSTER_TOKEN": secrets.token_hex(32)}

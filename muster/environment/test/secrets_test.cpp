@@ -45,6 +45,8 @@ TEST(Secrets, WhatASchedulerPrints) {
             "    Variable_List = A=b,PASS=***,HOME=/h\n    etime = Mon\n");
   EXPECT_EQ(masked_assignments("    List = A_KEY=two\nlines\n    etime = Mon\n"),
             "    List = A_KEY=***\n    etime = Mon\n");
+  EXPECT_EQ(masked_assignments("    Submit_arguments = -- p --api-key x --lr 1 --token --v --password y\n"),
+            "    Submit_arguments = -- p --api-key *** --lr 1 --token --v --password ***\n");
 }
 
 TEST(Secrets, CommandLines) {

@@ -9,6 +9,7 @@
 namespace muster::launcher {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -127,12 +128,22 @@ TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
 
 TEST_F(LostNode, WhoWasLetInAfterAllIsNotMissing) {
   head_.set_note(2, "starting");
-  head_.refused("n3", "wrong token");
+  head_.refused("n3", "it has joined already");
+  head_.refused("10.0.0.3", "wrong token");
   rendezvous::Node node;
   node.join.host = "n3";
   node.join.position = 2;
+  node.join.addresses = {"192.168.0.3", "10.0.0.3"};
   head_.joined(node);
-  EXPECT_THAT(ended("node-lost"), Not(HasSubstr("n3")));
+  EXPECT_THAT(ended("node-lost"), Not(AnyOf(HasSubstr("n3"), HasSubstr("10.0.0.3"))));
+}
+
+TEST_F(LostNode, WhoWasRefusedBeforeTheRoundIsNotMissedInIt) {
+  head_.refused("10.0.0.9", "wrong token");
+  rendezvous::Decision open;
+  open.kind = rendezvous::Decision::Kind::kOpenRound;
+  head_.changed(state_, open);
+  EXPECT_THAT(ended("node-lost"), Not(HasSubstr("10.0.0.9")));
 }
 
 }  // namespace

@@ -232,6 +232,18 @@ TEST_F(CoordinatorTest, AFailureIsNoMatterOfASpare) {
   EXPECT_EQ(spare.last<EndJob>()->text, "the text");
 }
 
+TEST_F(CoordinatorTest, ASpareThatWasSignalledItselfEndsWithThat) {
+  make(1, 1, 2);
+  Guest& first = join(0, "n0");
+  Guest& signalled = join(1, "n1");
+  Guest& other = join(2, "n2");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  signalled.say(StopRequest{SIGTERM});
+  ASSERT_TRUE(until([&] { return signalled.last<EndJob>() != nullptr && other.last<EndJob>() != nullptr; }));
+  EXPECT_EQ(signalled.last<EndJob>()->exit_code, 128 + SIGTERM);
+  EXPECT_EQ(other.last<EndJob>()->exit_code, 0);
+}
+
 TEST_F(CoordinatorTest, WhoWaitsForMoreNodesIsNoSpare) {
   make(2, 2, 1);
   Guest& first = join(0, "n0");
