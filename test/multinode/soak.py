@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Random faults, one after the other, in jobs on real nodes; after each the job must run on or end for a reason.
 
 usage: test/multinode/soak.py [--faults N] [--seed S] [--muster PROGRAM]          (make soak FAULTS=N SEED=S)
