@@ -13,7 +13,10 @@ muster::Result<std::string> ask(char** words) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) return 2;
+  if (argc != 4 && argc != 5) {
+    std::cerr << "usage: store_client HOST PORT KEY [VALUE]\n";
+    return 2;
+  }
   const auto answer = ask(argv + 1);
   (answer ? std::cout << *answer : std::cerr << answer.error().text()) << '\n';
   return answer ? 0 : 1;

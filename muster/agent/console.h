@@ -13,10 +13,11 @@ namespace muster::agent {
 
 class ConsoleSink;
 
-// The launcher's own stdout and stderr, and the only writer to them. Never blocks: a descriptor of its own
-// (/proc/self/fd/N reopened with O_NONBLOCK, so that nobody who shares ours is affected) where that is possible, poll
-// and small writes where not. Bytes are kept, in order of arrival, until written: in memory while the reader keeps up,
-// else in an unlinked temporary file. Where stdout and stderr are the same file (2>&1) they are one stream.
+// The launcher's own stdout and stderr, and the only writer to them while it runs workers. Never blocks: a descriptor
+// of its own (/proc/self/fd/N reopened with O_NONBLOCK, so that nobody who shares ours is affected) where that is
+// possible, poll and small writes where not. Bytes are kept, in order of arrival, until written: in memory while the
+// reader keeps up, else in an unlinked temporary file. Where stdout and stderr are the same file (2>&1) they are one
+// stream.
 //
 // Ignores SIGPIPE for the whole process: a reader that has gone ends the output, not the job.
 class Console {

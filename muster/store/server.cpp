@@ -56,9 +56,10 @@ void Server::Impl::pause_accepting(const Error& error) {
 Admission Server::Impl::admission(int fd, const net::Address& peer) const {
   if (!options_.accept_peer) return Admission::kWelcome;
   auto local = net::local_address(fd);
-  if (!local) return Admission::kGone;
+  // Of a connection that was reset the kernel tells nothing, and what it brought could be anybody's. Before: it would be
+  // looked for everywhere, and missed. After: it may have been reset meanwhile.
+  if (!local || net::is_reset(fd)) return Admission::kGone;
   const Admission admission = options_.accept_peer(peer, *local);
-  // Of a connection that was reset the kernel tells nothing, and what it brought could be anybody's.
   return net::is_reset(fd) ? Admission::kGone : admission;
 }
 

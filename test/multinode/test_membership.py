@@ -48,13 +48,13 @@ def test_a_late_node_joins_at_a_restart(lab, beats):
 def test_a_node_too_many_is_a_spare_and_steps_in(lab, beats):
     cluster = lab(3)
     run, options = begin(cluster, beats, ["n1", "n2"], "2:2")
-    beats.wait_round(0, 2)
+    rank = {life.host: life.rank for life in beats.wait_round(0, 2)}
     spare = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2:2", options=options)
     wait_joined(cluster, "n3")
     assert {life.round for life in beats.lives()} == {0}
     cluster.kill_all("n2")
     lives = beats.wait_round(1, 2)
-    assert {(life.host, life.restarts) for life in lives} == {("n1", 0), ("n3", 0)}
+    assert {(life.host, life.rank, life.restarts) for life in lives} == {("n1", rank["n1"], 0), ("n3", rank["n2"], 0)}
     run.jobs["n2"].end()
     run.jobs["n2"] = spare
     finish(run, beats)

@@ -678,11 +678,29 @@ TEST_P(StoreServer, TakesNothingFromAConnectionThatWasReset) {
   net::EventLoop loop;
   std::string said;
   Log log([&](LogLevel, std::string_view line) { said += line; });
-  Server server(loop, log,
-                with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kWelcome; }}));
+  bool asked = false;
+  Server server(loop, log, with({.accept_peer = [&](const net::Address&, const net::Address&) {
+                  asked = true;
+                  return Admission::kWelcome;
+                }}));
   server.adopt(std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
   EXPECT_EQ(server.keys(), 0U);
   EXPECT_EQ(said, "");
+  EXPECT_FALSE(asked) << "nobody could tell whose it is";
+}
+
+TEST_P(StoreServer, TakesNothingFromAConnectionThatIsResetWhileItIsLookedAt) {
+  auto [client, accepted, peer] = net::test::connect_to_ourselves();
+  net::EventLoop loop;
+  Log log([](LogLevel, std::string_view) {});
+  Server server(loop, log, with({.accept_peer = [&client = client](const net::Address&, const net::Address&) {
+                  const linger at_once{.l_onoff = 1, .l_linger = 0};
+                  EXPECT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+                  client.reset();
+                  return Admission::kWelcome;
+                }}));
+  server.adopt(std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
+  EXPECT_EQ(server.keys(), 0U);
 }
 
 TEST_P(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
