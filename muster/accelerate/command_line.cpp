@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "muster/base/strings.h"
-#include "muster/process/typed_gpus.h"
 
 namespace muster::accelerate {
 namespace {
@@ -53,9 +52,7 @@ Result<std::optional<std::string>> read_value(const Option& option, const std::s
   switch (option.kind) {
     case Kind::kInteger: {
       if (trim(value).empty()) return std::optional<std::string>();
-      // As Slurm may write it.
-      const auto gpus = option.name == "num_processes" ? process::parse_typed_gpus(trim(value)) : std::nullopt;
-      const auto number = gpus ? std::optional<int64_t>(*gpus) : parse_int(trim(value));
+      const auto number = parse_integer(option, trim(value));
       if (!number) return invalid(option, "int", value);
       return std::optional(std::to_string(*number));
     }

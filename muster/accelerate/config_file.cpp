@@ -150,7 +150,7 @@ class Merge {
     std::string text = value.text;
     if (option->kind == Kind::kThree && value.kind == Value::Kind::kList && value.items.size() == 3)
       text = fmt::format("{},{},{}", value.items[0].text, value.items[1].text, value.items[2].text);
-    if (option->kind == Kind::kInteger && !parse_int(text))
+    if (option->kind == Kind::kInteger && !parse_integer(*option, text))
       return about(fmt::format("{}: '{}' is no number", key, text), "write a whole number");
     settings_.set(key, text, Source::kFile);
     return {};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/base/strings.h"
+#include "muster/process/typed_gpus.h"
 
 namespace muster::accelerate {
 namespace {
@@ -38,7 +39,7 @@ constexpr Option kOptions[] = {
   {"mixed_precision", 0, K::kText, nullptr, "no|fp16|bf16|fp8", G::kHardware, "", R::kNone, "What Accelerator() computes in."},
 
   {"num_processes", 0, K::kInteger, nullptr, "", G::kProcesses, "", R::kNone,
-   "Processes in all, on all machines together. Where they do not divide evenly the first machines get one more. Without: one a GPU, or one."},
+   "Processes in all, on all machines together (v100:4, as Slurm may write it, too). Where they do not divide evenly the first machines get one more. Without: one a GPU, or one."},
   {"num_cpu_threads_per_process", 0, K::kInteger, nullptr, "", G::kProcesses, "", R::kNone,
    "OMP_NUM_THREADS. Without: the one you have set, else 1; on the CPU, the cores divided among the processes."},
   {"max_restarts", 0, K::kInteger, "0", "", G::kProcesses, "", R::kNone, "How often all processes are started again after one has failed."},
@@ -206,6 +207,12 @@ const Option* find_short(char flag) {
   const auto* found =
       std::find_if(std::begin(kOptions), std::end(kOptions), [&](const Option& o) { return o.short_flag == flag; });
   return flag == 0 || found == std::end(kOptions) ? nullptr : found;
+}
+
+std::optional<int64_t> parse_integer(const Option& option, std::string_view text) {
+  if (option.name == "num_processes")
+    if (auto gpus = process::parse_typed_gpus(text)) return *gpus;
+  return parse_int(text);
 }
 
 std::string nearest_flag(std::string_view name) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +64,9 @@ std::span<const Option> options();
 // By its name, with dashes or underscores, without "--"; null: there is none. Internal ones are found too.
 const Option* find_option(std::string_view name);
 const Option* find_short(char flag);
+
+// What the text says for a kInteger; the number of processes may also be one of GPUs as Slurm writes it: "v100:4".
+std::optional<int64_t> parse_integer(const Option& option, std::string_view text);
 
 // What a flag that accelerate does not have most likely means: "--num_processes" for "num_proceses" and for
 // "nproc_per_node"; empty: nothing near.

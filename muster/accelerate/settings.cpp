@@ -24,8 +24,8 @@ std::optional<std::string> Settings::get(std::string_view name) const {
 }
 
 std::optional<int64_t> Settings::integer(std::string_view name) const {
-  auto text = get(name);
-  return text ? parse_int(*text) : std::nullopt;
+  const auto text = get(name);
+  return text ? parse_integer(*find_option(name), *text) : std::nullopt;
 }
 
 Source Settings::source(std::string_view name) const {

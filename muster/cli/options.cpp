@@ -142,10 +142,10 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    static_cast<Verbs>(Verb::kStore), G::kServer, "Listen on every interface, or for this machine alone."},
 
   {Opt::kHosts, "hosts", 0, K::kText, "LIST", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
-   "Run on these hosts, started from here over ssh: n1,n2:4,gpu[01-03]. Here n2 gets four workers, whatever --nproc-per-node "
-   "says. The first host has rank 0. Your own ssh configuration and keys are used; nothing is asked."},
+   "Run on these hosts, started from here over ssh: n1,n2:4,gpu[01-03]. Here n2 gets four workers (n2:v100:4 is the same), whatever "
+   "--nproc-per-node says. The first host has rank 0. Your own ssh configuration and keys are used; nothing is asked."},
   {Opt::kHostfile, "hostfile", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
-   "The same from a file: a host a line as n1, n1:4 or n1 slots=4; # begins a comment."},
+   "The same from a file: a host a line as n1, n1:4 or n1 slots=4, the number also as v100:4; # begins a comment."},
   {Opt::kLocalNodes, "local-nodes", 0, K::kInteger, "N", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "Run N simulated nodes on this machine, each with an agent, log files and a name of its own; they share its cores. For "
    "trying and testing."},

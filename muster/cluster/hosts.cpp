@@ -9,6 +9,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/cluster/hostlist.h"
+#include "muster/process/typed_gpus.h"
 
 namespace muster::cluster {
 namespace {
@@ -18,7 +19,8 @@ constexpr size_t kMaxMentions = size_t{1} << 20;
 constexpr size_t kShown = 80;  // of a wrong piece
 
 Result<int> parse_workers(std::string_view text, std::string_view piece) {
-  auto number = parse_int(text);
+  const auto typed = process::parse_typed_gpus(text);
+  const auto number = typed ? std::optional<int64_t>(*typed) : parse_int(text);
   if (!number || *number < 1 || *number > kMaxWorkers) {
     return usage_error("\"{}\": the number of workers must be 1 to {}, not \"{}\"", piece.substr(0, kShown),
                        kMaxWorkers, text.substr(0, kShown));
@@ -33,7 +35,7 @@ bool is_ipv6(std::string_view text) {
   return inet_pton(AF_INET6, std::string(text.substr(0, text.find('%'))).c_str(), &address) == 1;
 }
 
-// What a piece names, still with Slurm's brackets, and what stands behind its last colon.
+// What a piece names, still with Slurm's brackets, and how many workers it says, "4" or "v100:4".
 struct Piece {
   std::string names;
   std::string_view workers;
@@ -61,16 +63,28 @@ Result<Piece> split_piece(std::string_view piece) {
   if (is_ipv6(piece)) return Piece{std::string(piece), {}, false};
   size_t colon = piece.find(':');
   if (colon == std::string_view::npos) return Piece{std::string(piece), {}, false};
-  if (piece.find(':', colon + 1) != std::string_view::npos) {
-    return usage_error("\"{}\" has several colons and is no IPv6 address", piece.substr(0, kShown));
-  }
   return Piece{std::string(piece.substr(0, colon)), piece.substr(colon + 1), true};
+}
+
+// A count has colons where GPUs have a type. A type that is a number could be a port, and is taken behind "gpu:" only.
+Result<void> check_colons(std::string_view count, std::string_view piece) {
+  const size_t colon = count.find(':');
+  if (colon == std::string_view::npos) return {};
+  const std::string_view shown = piece.substr(0, kShown), type = count.substr(0, colon);
+  if (!process::parse_typed_gpus(count))
+    return Error{ErrorKind::kUsage, fmt::format("\"{}\" has several colons and is no IPv6 address", shown),
+                 "write n1:4, n1:v100:4 or [fe80::1]:4"};
+  if (type.find_first_not_of("0123456789") == std::string_view::npos)
+    return Error{ErrorKind::kUsage, fmt::format("\"{}\": {} may be a port or a type of GPU", shown, type),
+                 fmt::format("a port belongs into ~/.ssh/config; a type is written gpu:{}", count)};
+  return {};
 }
 
 Result<std::vector<Host>> parse_piece(std::string_view text, size_t limit) {
   MUSTER_TRY(Piece piece, split_piece(text));
   std::optional<int> workers;
   if (piece.counted) {
+    MUSTER_TRY_VOID(check_colons(piece.workers, text));
     MUSTER_TRY(workers, parse_workers(piece.workers, text));
   }
   MUSTER_TRY(std::vector<std::string> names, expand_piece(piece.names, limit));

@@ -97,6 +97,22 @@ TEST(Config, TheCommandLineWins) {
   EXPECT_EQ(configured({"--mixed_precision=no", "t"}, yaml).settings.get("mixed_precision"), "no");
 }
 
+TEST(Config, TakesGpusAsSlurmWritesThem) {
+  for (const char* number : {"v100:4", "'v100:4'", "gpu:v100:1,a100:3", "3090:4"}) {
+    const std::string yaml = std::string("distributed_type: MULTI_GPU\nnum_processes: ") + number + "\n";
+    EXPECT_EQ(option(configured_launch({"t"}, yaml, with_gpus(4)), "nproc-per-node"), "4") << number;
+  }
+  EXPECT_EQ(configured({"t"}, "distributed_type: MULTI_GPU\nmpirun_config: {num_processes: v100:2}\n")
+                .settings.integer("num_processes"),
+            2);
+  // As a launcher hands it to its agents.
+  const CommandLine line = configured({"t"}, "distributed_type: MULTI_GPU\nnum_processes: v100:4\n");
+  auto agent = parse_command_line(to_words(line), own, Writer::kLauncher);
+  ASSERT_TRUE(agent) << agent.error().text();
+  EXPECT_EQ(agent->settings.integer("num_processes"), 4);
+  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_machines: v100:2\n"), HasSubstr("'v100:2' is no number"));
+}
+
 TEST(Config, EntriesOfAnyMapAreOptions) {
   CommandLine line = configured({"--fsdp_offload_params=true", "t"},
                                 "distributed_type: FSDP\n"

@@ -54,6 +54,13 @@ TEST(JobOptions, RefusesANumberOfWorkersThatIsNone) {
             "PET_NPROC_PER_NODE: 'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
 }
 
+TEST(JobOptions, TakesGpusAsSlurmWritesThem) {
+  Machine machine;
+  EXPECT_EQ(machine.run({"--nproc-per-node=v100:4", "train.py"}).workers, 4);
+  machine.variables["PET_NPROC_PER_NODE"] = "gpu:v100:1,a100:1";
+  EXPECT_EQ(machine.run({"train.py"}).workers, 2);
+}
+
 TEST(JobOptions, ThreadsAreTheCoresDividedAmongTheWorkers) {
   Machine machine;
   EXPECT_EQ(variable(machine.run({"--nproc-per-node=4", "train.py"}), "OMP_NUM_THREADS"), "4");

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "muster/base/strings.h"
+#include "muster/process/gpus.h"
 
 namespace muster::cluster::slurm {
 namespace {
@@ -164,7 +165,7 @@ class Detection {
   void find_binding() {
     const std::string visible =
         take({"SLURM_STEP_GPUS", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}, "GPUs of this task");
-    const auto of_node = parse_int(take({"SLURM_GPUS_ON_NODE"}, "GPUs of this step on this node"));
+    const auto of_node = process::parse_gpu_amount(take({"SLURM_GPUS_ON_NODE"}, "GPUs of this step on this node"));
     if (visible.empty() || !of_node) return;
     here_.gpus_bound_to_tasks = static_cast<int64_t>(split(visible, ',').size()) < *of_node;
     (void)take({"SLURMD_TRES_BIND"}, "how GPUs are bound to tasks");

@@ -176,6 +176,9 @@ TEST(SlurmDetect, TasksOfANode) {
 TEST(SlurmDetect, GpusBoundToTasks) {
   EXPECT_TRUE(here(recorded("step-bound-gpus")).gpus_bound_to_tasks);
   EXPECT_TRUE(here(recorded("step-bound-by-option")).gpus_bound_to_tasks);
+  Variables typed = recorded("step-bound-gpus");
+  typed["SLURM_GPUS_ON_NODE"] = "v100:4";
+  EXPECT_TRUE(here(typed).gpus_bound_to_tasks);
   // One task a node has them all, however they were asked for.
   EXPECT_FALSE(here(recorded("step-gpus-per-task-one")).gpus_bound_to_tasks);
 }

@@ -93,7 +93,29 @@ TEST(Hosts, Ipv6) {
   EXPECT_THAT(error_of(parse_hosts("[fe80:zz]:2")), HasSubstr("no IPv6 address"));
   EXPECT_THAT(error_of(parse_hosts("n[::1]")), HasSubstr("no IPv6 address"));
   EXPECT_THAT(error_of(parse_hosts("[::1]x")), HasSubstr("no IPv6 address"));
-  EXPECT_THAT(error_of(parse_hosts("n1:2:3")), HasSubstr("several colons"));
+}
+
+TEST(Hosts, WorkersAsSlurmWritesGpus) {
+  EXPECT_THAT(hosts("n1:v100:4,n[2-3]:gpu:2,a1:gpu:a100-sxm4:8,u@n4:v100:1"),
+              ElementsAre(Host{"n1", 4}, Host{"n2", 2}, Host{"n3", 2}, Host{"a1", 8}, Host{"u@n4", 1}));
+  EXPECT_THAT(hosts("[fe80::1]:v100:4,n1:gpu:3090:2"), ElementsAre(Host{"fe80::1", 4}, Host{"n1", 2}));
+  // In a list a comma begins the next host.
+  EXPECT_THAT(hosts("n1:v100:4,a100:2"), ElementsAre(Host{"n1", 4}, Host{"a100", 2}));
+  for (const char* text : {"n1:v100:0", "n1:v100:65537", "n1:gpu:0"}) EXPECT_FALSE(parse_hosts(text).ok()) << text;
+}
+
+// An address stays one, and what may be a port is no type.
+TEST(Hosts, ColonsAreNotGuessedAt) {
+  EXPECT_THAT(hosts("1:2:3:4:5:6:7:8,fd00::a100:4,[fd00::a100:5]:2"),
+              ElementsAre(Host{"1:2:3:4:5:6:7:8", {}}, Host{"fd00::a100:4", {}}, Host{"fd00::a100:5", 2}));
+  EXPECT_EQ(
+      error_of(parse_hosts("n1:22:4")),
+      "\"n1:22:4\": 22 may be a port or a type of GPU; a port belongs into ~/.ssh/config; a type is written gpu:22:4");
+  EXPECT_THAT(error_of(parse_hosts("[::1]:22:4")), HasSubstr("a type is written gpu:22:4"));
+  for (const char* text :
+       {"n1:v100:", "n1::4", "n1:22:v100:4", "n1:v100:x", "n1:gpu:gpu:v:1", "fd00::x:4", "n1:v100:4:2"})
+    EXPECT_THAT(error_of(parse_hosts(text)), HasSubstr("several colons and is no IPv6 address; write n1:4, n1:v100:4"))
+        << text;
 }
 
 TEST(Hosts, Errors) {
@@ -119,9 +141,18 @@ TEST(Hostfile, EveryForm) {
                           Host{"user@n6", 1}, Host{"::1", 2}));
 }
 
+TEST(Hostfile, SlotsAsSlurmWritesGpus) {
+  EXPECT_THAT(hostfile("n1 slots=v100:4\nn2:a100:2\nn3 slots=gpu:v100:1,a100:2 max_slots=v100:8\nn4 slots=3090:2\n"),
+              ElementsAre(Host{"n1", 4}, Host{"n2", 2}, Host{"n3", 3}, Host{"n4", 2}));
+  EXPECT_THAT(error_of(parse_hostfile("n1 slots=v100:")),
+              HasSubstr("line 1: \"slots=v100:\": the number of workers must be"));
+  EXPECT_THAT(error_of(parse_hostfile("n1:22:4")), HasSubstr("line 1: \"n1:22:4\": 22 may be a port"));
+}
+
 TEST(Hostfile, AHostThatComesAgainAddsItsSlots) {
   EXPECT_THAT(hostfile("b\na\nb\nb\n"), ElementsAre(Host{"b", 3}, Host{"a", {}}));
   EXPECT_THAT(hostfile("a slots=4\na:2\na\n"), ElementsAre(Host{"a", 7}));
+  EXPECT_THAT(hostfile("a slots=v100:4\na:a100:2\n"), ElementsAre(Host{"a", 6}));
 }
 
 TEST(Hostfile, ErrorsNameTheLine) {
