@@ -23,6 +23,7 @@ void LeaseKeeper::connect() {
   rendezvous::Channel::Options options;
   options.token = token_;
   options.purpose = rendezvous::Purpose::kHeartbeat;
+  options.greeting = [this] { return next_beat(); };
   connector_ = rendezvous::Connector::start(
       loop_, {terms_.coordinator}, options, terms_.lease, Deadline::at(lease_.until()),
       [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
@@ -33,7 +34,6 @@ void LeaseKeeper::connect() {
                                     .received = [this](std::string_view bytes) { received(bytes); },
                                     .closed = [this](const Error&) { loop_.defer([this] { channel_.reset(); }); },
                                     .drained = {}});
-        beat();
       });
 }
 
@@ -47,17 +47,17 @@ void LeaseKeeper::tick() {
     return expire(fmt::format("the agent has shown no sign of life for {:.1f} s",
                               std::chrono::duration<double>(now - link_.last_pulse()).count()));
   if (channel_ && channel_->is_open()) {
-    beat();
+    channel_->send(next_beat());
   } else if (!channel_ && !connector_) {
     connect();  // one that is under way is left alone: a handshake may take longer than a beat
   }
 }
 
-void LeaseKeeper::beat() {
-  channel_->send(rendezvous::encode(rendezvous::Beat{.node = terms_.node,
-                                                     .sequence = ++sequence_,
-                                                     .sent = Clock::now().time_since_epoch().count(),
-                                                     .paused = lease_.state() == Lease::State::kAsking}));
+std::string LeaseKeeper::next_beat() {
+  return rendezvous::encode(rendezvous::Beat{.node = terms_.node,
+                                             .sequence = ++sequence_,
+                                             .sent = Clock::now().time_since_epoch().count(),
+                                             .paused = lease_.state() == Lease::State::kAsking});
 }
 
 void LeaseKeeper::received(std::string_view bytes) {
@@ -74,7 +74,7 @@ void LeaseKeeper::act_on(Lease::State state) {
   known_ = state;
   if (state == Lease::State::kAsking) {
     handlers_.stop_workers();
-    if (channel_ && channel_->is_open()) beat();
+    if (channel_ && channel_->is_open()) channel_->send(next_beat());
   } else if (state == Lease::State::kHolding) {
     handlers_.continue_workers();
   } else {

@@ -26,7 +26,7 @@ class LeaseKeeper {
  private:
   void connect();
   void tick();
-  void beat();
+  std::string next_beat();  // encoded
   void received(std::string_view bytes);
   void act_on(rendezvous::Lease::State state);
   void expire(const std::string& why);

@@ -46,6 +46,7 @@ ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& pe
       link_(std::make_shared<Link>(Link{std::move(handlers)})),
       other_(std::move(other)),
       sealed_token_(options.sealed_token),
+      greeting_(options.greeting),
       handshake_(std::make_unique<Handshake>(options.token, options.purpose)),
       state_(side == Side::kClient ? State::kServerHello : State::kClientHello),
       purpose_(options.purpose) {
@@ -267,6 +268,7 @@ void ChannelImpl::handle_server_hello(std::string_view frame) {
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
   state_ = State::kEntry;
   out_ += proof;
+  if (greeting_) out_stream_.seal(greeting_(), out_);
   seal_early();
   flush();
 }

@@ -58,6 +58,9 @@ class Channel {
     Duration handshake_timeout = std::chrono::seconds(10);  // 0: none
     size_t max_message = 1 << 20;                           // what comes; longer is a broken protocol
     size_t max_unsent = 256 << 20;                          // the peer does not read: closed with an error
+    // A client's first message. It is asked for when the server has shown that it holds the token, and goes with our
+    // proof. What comes of it is the server's to say: it may have been acted upon in a connection that never opened.
+    std::function<std::string()> greeting;
   };
   struct Handlers {
     std::function<void()> opened;                            // the handshake is done, the peer holds the token
@@ -100,7 +103,8 @@ class Channel {
 };
 
 // Connects without blocking, then Channel::client(). Tries the addresses in turn, each for `each` at most, and again
-// from the first, until the deadline. Resolves nothing: Finder does.
+// from the first, until the deadline. Who has been greeted is not left any more unless it closes. Resolves nothing:
+// Finder does.
 class Connector {
  public:
   // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the

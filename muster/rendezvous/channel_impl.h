@@ -34,6 +34,8 @@ class ChannelImpl final : public Channel {
   }
   // The client's hello was good; its proof is still to come.
   bool awaits_proof() const { return state_ == State::kProof; }
+  // The server's hello was good, and it may act upon our greeting by now.
+  bool has_greeted() const { return state_ == State::kEntry && greeting_; }
   // Why the handshake failed; kGood when it did not, or when the connection broke or timed out.
   Verdict verdict() const { return verdict_; }
 
@@ -100,6 +102,7 @@ class ChannelImpl final : public Channel {
   std::shared_ptr<Link> link_;
   Other other_;
   std::shared_ptr<const std::string> sealed_token_;
+  std::function<std::string()> greeting_;
   std::unique_ptr<Handshake> handshake_;  // until it is done
   net::EventLoop::TimerId timer_ = 0;
   SecretStream in_stream_;

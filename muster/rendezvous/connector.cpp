@@ -87,6 +87,8 @@ class ConnectorImpl final : public Connector {
   void connected();
   void closed(const Error& why);
   void timed_out();
+  // By a greeting that it may have acted upon: another one would contradict it.
+  bool is_greeted() const { return channel_ && channel_->has_greeted(); }
   void failed(std::string text) { failed({.telling = Telling::kFailed, .text = std::move(text), .refusal = {}}); }
   void failed(Failure failure);
   std::vector<size_t> by_telling() const;
@@ -154,6 +156,10 @@ void ConnectorImpl::closed(const Error& why) {
 }
 
 void ConnectorImpl::timed_out() {
+  if (is_greeted() && Clock::now() < deadline_.time()) {
+    step_ = loop_.call_at(deadline_.time(), [this] { timed_out(); });
+    return;
+  }
   const std::string_view what = channel_ ? "connected, but no handshake" : "no answer";
   failed({.telling = Telling::kTimeout,
           .text = fmt::format("{} within {}", what, seconds_text(Clock::now() - attempted_)),
@@ -216,7 +222,7 @@ void ConnectorImpl::give_up() {
 
 void ConnectorImpl::aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) {
   hindrances_ = std::move(hindrances);
-  if (same_addresses(addresses, addresses_)) return;
+  if (is_greeted() || same_addresses(addresses, addresses_)) return;
   abandon();
   addresses_ = std::move(addresses);
   failures_.assign(addresses_.size(), {});

@@ -34,7 +34,10 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   if (!options_.sealed_token.empty()) acceptor.sealed_token = std::make_shared<std::string>(options_.sealed_token);
   acceptor.max_message = kLongestMessage;
   acceptor_ = std::make_unique<Acceptor>(loop_, log_, acceptor, std::move(handlers));
-  turn_end_ = loop_.add_end_hook([this] { rest_from_output(); });
+  turn_end_ = loop_.add_end_hook([this] {
+    if (!new_hearts_.empty()) hearts_.adopt(std::exchange(new_hearts_, {}));
+    rest_from_output();
+  });
   tick();
 }
 
@@ -53,7 +56,7 @@ Coordinator::Impl::~Impl() {
 void Coordinator::Impl::arrived(std::unique_ptr<Channel> channel) {
   if (channel->purpose() == Purpose::kHeartbeat) {
     channel->detach();
-    return hearts_.adopt(std::move(channel));
+    return new_hearts_.push_back(std::move(channel));
   }
   guests_.emplace_front().channel = std::move(channel);
   const GuestId guest = guests_.begin();

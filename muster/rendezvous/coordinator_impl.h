@@ -96,6 +96,7 @@ class Coordinator::Impl {
   void tell(NodeId node, const std::string& encoded);
 
   HeartbeatServer hearts_;
+  std::vector<std::unique_ptr<Channel>> new_hearts_;  // of this turn of the loop: their thread is woken once for all
   Routes routes_;
   size_t connected_ = 0;  // peers with a channel
   size_t started_ = 0;    // members that have told the pids of this round

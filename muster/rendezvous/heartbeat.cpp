@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <iterator>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -75,12 +76,12 @@ class HeartbeatServer::Impl {
 
   // --- the coordinator's thread
 
-  void adopt(std::unique_ptr<Channel> channel) {
+  void adopt(std::vector<std::unique_ptr<Channel>> channels) {
     bool first = false;
     {
       std::lock_guard lock(mutex_);
       first = adopted_.empty();
-      adopted_.push_back(std::move(channel));
+      std::ranges::move(channels, std::back_inserter(adopted_));
     }
     if (first) wake();
   }
@@ -179,7 +180,7 @@ class HeartbeatServer::Impl {
 
 HeartbeatServer::HeartbeatServer() : impl_(std::make_unique<Impl>()) {}
 HeartbeatServer::~HeartbeatServer() = default;
-void HeartbeatServer::adopt(std::unique_ptr<Channel> channel) { impl_->adopt(std::move(channel)); }
+void HeartbeatServer::adopt(std::vector<std::unique_ptr<Channel>> channels) { impl_->adopt(std::move(channels)); }
 void HeartbeatServer::forget(NodeId node) { impl_->set_stands(node, false); }
 void HeartbeatServer::admit(NodeId node) { impl_->set_stands(node, true); }
 

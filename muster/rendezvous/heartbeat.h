@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "muster/base/clock.h"
 #include "muster/net/event_loop.h"
@@ -54,8 +55,8 @@ class HeartbeatServer {
   HeartbeatServer();
   ~HeartbeatServer();  // joins the thread
 
-  // From the coordinator's thread. `channel` is open and detached (Channel::detach()).
-  void adopt(std::unique_ptr<Channel> channel);
+  // From the coordinator's thread. The channels are open and detached (Channel::detach()).
+  void adopt(std::vector<std::unique_ptr<Channel>> channels);
   void admit(NodeId node);   // its beats are echoed with stands = true; before it is told its number
   void forget(NodeId node);  // its beats are echoed with stands = false, as are those of numbers nobody has
   // When a beat of that node came last; nothing when none came.

@@ -19,6 +19,10 @@ class Member::Impl {
     Channel::Options options;
     options.token = token;
     options.max_message = 16 << 20;
+    options.greeting = [this] {
+      join_sent_ = Clock::now();
+      return encode(join_);
+    };
     finder_ = std::make_unique<Finder>(
         loop, coordinators, options, kEachAddress, join_by,
         [this](Result<std::unique_ptr<Channel>> channel) { connected(std::move(channel)); }, Finder::Questions());
@@ -41,8 +45,6 @@ class Member::Impl {
                                 .received = [this](std::string_view bytes) { received(bytes); },
                                 .closed = [this](const Error& why) { closed(why); },
                                 .drained = {}});
-    join_sent_ = Clock::now();
-    tell(join_);
   }
 
   void received(std::string_view bytes) {

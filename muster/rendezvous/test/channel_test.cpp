@@ -69,6 +69,21 @@ TEST(Channel, AWrongTokenIsToldOnBothSides) {
   EXPECT_THAT(pair.server.messages, IsEmpty());
 }
 
+TEST(Channel, AGreetingIsForWhoHoldsTheTokenAndComesFirst) {
+  Token token = Token::random();
+  int asked = 0;
+  Channel::Options greeting = options_with(token);
+  greeting.greeting = [&] { return fmt::format("greeting {}", ++asked); };
+  Pair stranger(greeting, options_with(Token::random()));
+  ASSERT_TRUE(test::run_until(stranger.loop, [&] { return !stranger.client.closed.empty(); }));
+  EXPECT_EQ(asked, 0);
+
+  Pair pair(greeting, options_with(token));
+  pair.client.channel->send("early");
+  ASSERT_TRUE(test::run_until(pair.loop, [&] { return pair.server.messages.size() == 2; }));
+  EXPECT_THAT(pair.server.messages, ElementsAre("greeting 1", "early"));
+}
+
 TEST(Channel, InsecureAndSecureDoNotMeet) {
   Pair pair({}, options_with(Token::random()));
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty() && !pair.server.closed.empty(); }));

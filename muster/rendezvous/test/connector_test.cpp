@@ -52,6 +52,7 @@ struct Server {
 struct Connecting {
   net::EventLoop& loop;
   Token token = Token::random();
+  std::function<std::string()> greeting;
   std::unique_ptr<Connector> connector;
   std::optional<Result<std::unique_ptr<Channel>>> result;
 
@@ -59,6 +60,7 @@ struct Connecting {
   void start(std::vector<net::Address> addresses, Duration each = seconds(5), Duration all = seconds(10)) {
     Channel::Options options;
     options.token = token;
+    options.greeting = greeting;
     connector = Connector::start(loop, std::move(addresses), options, each, Deadline::in(all),
                                  [this](Result<std::unique_ptr<Channel>> outcome) {
                                    EXPECT_FALSE(result);
@@ -226,6 +228,77 @@ TEST(Connector, MayBeToldOtherAddresses) {
   connecting.connector->aim_at({loopback(server.port)}, {});
   ASSERT_TRUE(connecting.finish());
   EXPECT_TRUE(*connecting.result);
+}
+
+// A server that has answered the hello and lets nobody in before it is told to.
+struct SlowServer {
+  net::EventLoop& loop;
+  Handshake handshake;
+  net::Listener listener = *net::listen_tcp({.port = 0, .loopback_only = true});
+  Fd socket;
+  int accepted = 0;
+  SecretStream in, out;
+
+  SlowServer(net::EventLoop& on, const Token& token) : loop(on), handshake(token, Purpose::kControl) {
+    loop.watch(listener.fd.get(), EPOLLIN, [this](uint32_t) {
+      ++accepted;
+      socket = *net::accept_tcp(listener.fd.get(), nullptr);
+      loop.watch(socket.get(), EPOLLIN, [this](uint32_t) { answer(); });
+    });
+  }
+  ~SlowServer() { loop.unwatch(listener.fd.get()); }
+
+  void answer() {
+    loop.unwatch(socket.get());
+    std::string answer;
+    ASSERT_EQ(handshake.called(read(kClientHelloSize), out, answer), Verdict::kGood);
+    write(answer);
+  }
+
+  // The greeting that came with the proof.
+  std::string let_in() {
+    EXPECT_EQ(handshake.proven(read(kProofSize), in), Verdict::kGood);
+    std::string entry;
+    out.seal({}, entry);
+    write(entry);
+    std::string sealed = read(static_cast<unsigned char>(read(kLengthSize)[0]));
+    return std::string(in.open(sealed.data(), sealed.size()).value_or("?"));
+  }
+
+  std::string read(size_t size) const {
+    std::string bytes(size, '\0');  // what is small comes whole
+    EXPECT_EQ(::recv(socket.get(), bytes.data(), size, 0), static_cast<ssize_t>(size));
+    return bytes;
+  }
+  void write(const std::string& bytes) const {
+    EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+  }
+};
+
+// Who may have acted upon the greeting must not hear it again from a second connection.
+TEST(Connector, StaysWithWhomItHasGreeted) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  bool greeted = false;
+  connecting.greeting = [&] {
+    greeted = true;
+    return std::string("it is me");
+  };
+  SlowServer slow(loop, connecting.token);
+  Server other(loop, connecting.token);
+  const auto each = milliseconds(200);
+  connecting.start({loopback(slow.listener.port), loopback(other.port)}, each, seconds(60));
+  ASSERT_TRUE(run_until(loop, [&] { return greeted; }));
+  connecting.connector->aim_at({loopback(other.port)}, {});
+  bool time_is_over = false;
+  loop.call_after(2 * each, [&] { time_is_over = true; });
+  ASSERT_TRUE(run_until(loop, [&] { return time_is_over; }));
+  EXPECT_EQ(slow.let_in(), "it is me");
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_TRUE(*connecting.result) << connecting.result->error().text();
+  EXPECT_EQ((**connecting.result)->peer().port(), slow.listener.port);
+  EXPECT_EQ(slow.accepted, 1);
+  EXPECT_EQ(other.ends.size(), 0U);
 }
 
 TEST(Connector, GivingUpItNamesWhatCouldNotBeTried) {

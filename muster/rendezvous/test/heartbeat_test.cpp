@@ -24,7 +24,9 @@ struct Warden {
     end.call(loop, std::move(one), {});
     EXPECT_TRUE(test::run_until(loop, [&] { return end.opened == 1 && accepted.opened == 1; }));
     accepted.channel->detach();
-    server.adopt(std::move(accepted.channel));
+    std::vector<std::unique_ptr<Channel>> channels;
+    channels.push_back(std::move(accepted.channel));
+    server.adopt(std::move(channels));
   }
 
   Echo beat(NodeId node, int64_t sent) {

@@ -80,6 +80,7 @@ class Agent {
  private:
   void told(const Message& message);
   void connect_heart();
+  std::string next_beat();
   net::Address coordinator() const;
 
   Agents& all_;
@@ -203,6 +204,7 @@ void Agent::connect_heart() {
   Channel::Options options;
   options.token = all_.load_.token;
   options.purpose = Purpose::kHeartbeat;
+  options.greeting = [this] { return next_beat(); };
   connector_ = Connector::start(all_.loop_, {coordinator()}, options, kPatience, Deadline::in(kPatience),
                                 [this](Result<std::unique_ptr<Channel>> channel) {
                                   if (!channel) Agents::fail(channel.error().text());
@@ -211,15 +213,17 @@ void Agent::connect_heart() {
                                   handlers.received = [](std::string_view) {};
                                   handlers.closed = [](const Error&) {};
                                   heart_->resume_on(all_.loop_, std::move(handlers));
-                                  beat();
                                   all_.start_next();
                                 });
 }
 
 void Agent::beat() {
-  if (!heart_) return;
-  heart_->send(encode(
-      Beat{.node = node_, .sequence = ++sequence_, .sent = Clock::now().time_since_epoch().count(), .paused = false}));
+  if (heart_) heart_->send(next_beat());
+}
+
+std::string Agent::next_beat() {
+  return encode(
+      Beat{.node = node_, .sequence = ++sequence_, .sent = Clock::now().time_since_epoch().count(), .paused = false});
 }
 
 // --- the coordinator ------------------------------------------------------------------------------------------------
