@@ -17,7 +17,7 @@
 #include "muster/launcher/head.h"
 #include "muster/launcher/retry_policy.h"
 #include "muster/launcher/status_server.h"
-#include "muster/net/interfaces.h"
+#include "muster/net/name_queue.h"
 #include "muster/process/signals.h"
 #include "muster/process/urgency.h"
 #include "muster/rendezvous/coordinator.h"
@@ -73,6 +73,10 @@ class FanOutRun {
   std::optional<process::SignalQueue> signals_;
   std::vector<std::string> endpoints_;
   std::unique_ptr<rendezvous::Coordinator> coordinator_;
+  // Strangers must not take the places of agents that are being started.
+  net::NameQueue names_{loop_, [this](const std::string&, const std::vector<net::Address>& addresses) {
+                          for (const net::Address& address : addresses) coordinator_->expect(address);
+                        }};
   std::unique_ptr<cluster::Starter> starter_;
   std::unique_ptr<StatusServer> status_;
   std::vector<Place> places_;
@@ -113,8 +117,6 @@ Result<void> FanOutRun::prepare() {
   options.sealed_token = spec_.sealed_token;
   options.stop_grace = agent::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
-  for (const cluster::Host& host : spec_.hosts)
-    if (auto address = net::parse_address(host.name, 0)) coordinator_->expect(*address);
   coordinator_->listen(std::move(listener.fd));
   status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
   console_.on_room([this] { coordinator_->take_output(); });
@@ -161,7 +163,9 @@ void FanOutRun::start_agent(int position) {
   ++place.attempts;
   place.complaint.clear();
   place.ended = false;
-  starter_->start(position, spec_.hosts[static_cast<size_t>(position)], description_for(spec_, endpoints_, position));
+  const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
+  if (spec_.way != Way::kLocal) names_.ask(host.name);
+  starter_->start(position, host, description_for(spec_, endpoints_, position));
 }
 
 // Of an agent that asks. Another life of a host gets the same.

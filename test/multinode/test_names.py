@@ -80,3 +80,16 @@ def test_a_resolver_that_never_answers(lab, beats):
     job = start_by_name(cluster, "static", "n2", [BEAT, beats.directory], options=["--join-timeout", 2], env=patient)
     assert job.end() == 125, job.said()
     assert f"{NAME}:{PORT}: no answer from the resolver for '{NAME}'; " in job.err, job.said()
+
+
+def test_a_launcher_does_not_wait_for_its_resolver(lab):
+    """It asks for the hosts' names to know them at the door; ssh has its own way to them."""
+    cluster = lab(1)
+    server = cluster.exec("ctl", ["/usr/bin/python3", "-c", SILENT])
+    server.expect("listens")
+    cluster.set_resolver("ctl", cluster.address("ctl"))
+    how = ["--hosts", NAME, "--ssh-option", f"HostName={cluster.address('n1')}", "--nproc-per-node", 1]
+    job = cluster.muster("ctl", ["run", *how, "echo", "done"], env={"RES_OPTIONS": "timeout:30 attempts:1"})
+    server.expect("asked")
+    assert job.end() == 0, job.said()
+    assert "done" in job.out

@@ -4,6 +4,7 @@ import hashlib
 import pathlib
 import re
 import secrets
+import signal
 import struct
 import subprocess
 
@@ -75,6 +76,12 @@ def say_hello(cluster, source, hello, host="n1", port=PORT):
     asked = cluster.exec(source, ["/usr/bin/python3", "-c", ask, cluster.address(host), port, hello.hex()])
     assert asked.end() == 0, asked.said()
     return bytes.fromhex(asked.out.strip())
+
+
+def proper_hello(cluster, host, port):
+    """What a node of this version says first."""
+    refusal = say_hello(cluster, "n2", HELLO_OF_ANOTHER_PROTOCOL, host, port)
+    return b"\xd7muster?" + refusal[8:10] + b"\1\0" + refusal[12:32] + bytes(32)
 
 
 def test_who_was_refused_is_named_where_nodes_are_missing(lab, beats, muster):
@@ -193,9 +200,7 @@ def has_token(cluster, way, token):
     """Whether it is what the coordinator proves to know."""
     host = "ctl" if way == "fan-out" else "n1"
     (port,) = listening_ports(cluster, host) if way == "fan-out" else [PORT]
-    refusal = say_hello(cluster, "n2", HELLO_OF_ANOTHER_PROTOCOL, host, port)
-    protocol, version = refusal[8:10], refusal[12:32]
-    hello = b"\xd7muster?" + protocol + b"\1\0" + version + bytes(32)
+    hello = proper_hello(cluster, host, port)
     answer = say_hello(cluster, "n2", hello, host, port)
     head, header, proof = answer[:64], answer[64:88], answer[88:]
     session = keyed(bytes.fromhex(token), b"muster session" + hello + head)
@@ -297,3 +302,51 @@ def test_nobody_waits_for_a_stranger_that_says_nothing(lab, beats):
     beats.wait_round(0, 2)
     beats.tell("all", "exit 0")
     assert first.end() == 0, first.said()
+
+
+# Each new one takes the place of the oldest.
+FLOOD = r"""
+import collections, socket, sys, time
+kept = collections.deque()
+for count in range(1_000_000):
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
+    s.sendall(bytes.fromhex(sys.argv[3]))
+    kept.append(s)
+    if len(kept) > 500: kept.popleft().close()
+    if count == 500: print("flooded", flush=True)
+    time.sleep(0.001)
+"""
+
+# A hello whose proof never comes: until one of them was treated as argv[4] says.
+LINGER = r"""
+import socket, sys, time
+for attempt in range(20):
+    began = time.monotonic()
+    s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
+    try:
+        s.sendall(bytes.fromhex(sys.argv[3]))
+        while s.recv(120): pass
+    except ConnectionError: pass
+    if sys.argv[4] == ("kept" if time.monotonic() - began > 1.5 else "thrown out"): sys.exit()
+sys.exit("never " + sys.argv[4])
+"""
+
+
+def test_places_are_kept_for_hosts_that_are_given_by_name(lab):
+    """Before they have joined: their names are looked up. n1 is one of the job, n2 none."""
+    cluster = lab(2)
+    ssh = cluster.shared / "ssh"
+    ssh.write_text("#!/bin/sh\nexec sleep 1000\n")
+    ssh.chmod(0o755)
+    job = cluster.muster("ctl", ["run", "--hosts", "n1", "--ssh", ssh, "--nproc-per-node", 1, "true"])
+    wait_for("the port", lambda: listening_ports(cluster, "ctl"))
+    (port,) = listening_ports(cluster, "ctl")
+    where = [cluster.address("ctl"), port, proper_hello(cluster, "ctl", port).hex()]
+    flood = cluster.exec("n2", ["/usr/bin/python3", "-c", FLOOD, *where])
+    flood.expect("flooded")
+    for name, treated in (("n1", "kept"), ("n2", "thrown out")):  # for its two seconds, or for one who comes later
+        visitor = cluster.exec(name, ["/usr/bin/python3", "-c", LINGER, *where, treated])
+        assert visitor.end() == 0, f"{name}: {visitor.said()}"
+    for each in (flood, job):
+        each.send(signal.SIGTERM)
+        assert each.end() == 128 + signal.SIGTERM, each.said()
