@@ -241,11 +241,9 @@ void Ring::gather() {
   const bool answered = !sends_.empty();
   const bool stream = !answered && !awaited_ && crowd_ > 0 && volume_ <= kMuch;
   unanswered_ = stream ? unanswered_ + 1 : 0;
-  if (unanswered_ > kUnansweredTurns) {
-    ::nanosleep(&kNap, nullptr);
-  } else if (answered && crowd_ > 1) {
-    ::sched_yield();  // where several had something to say, others are about to: they run now
-  }
+  // Where several had something to say, or one waits for the others, more are about to send: they run now.
+  if (crowd_ > 1 || awaited_) ::sched_yield();
+  if (unanswered_ > kUnansweredTurns) ::nanosleep(&kNap, nullptr);
 }
 
 void Ring::collect() {
