@@ -61,14 +61,15 @@ Result<std::string> Planner::own_address(Opt id) const {
 }
 
 // The store of a job of one node is on that node: workers that were sent elsewhere would wait for nothing. torchrun
-// sends them.
+// sends them. Nor is this a spare of that machine: the job would end with it.
 Result<void> Planner::check_own(Opt id, const std::string& host) const {
   if (!ours_) return {};
   auto own = facts_.is_this_machine(host);
-  if (!own) return about(id, {ErrorKind::kUsage, own.error().message, "leave it out: the job has one node"});
-  if (*own) return {};
-  return about(
-      id, {ErrorKind::kUsage, fmt::format("'{}' is not this machine", host), "leave it out: the job has one node"});
+  if (own && *own) return {};
+  std::string hint = "the job has one node: leave it out, or say how many nodes there are with --nnodes";
+  if (id == Opt::kRdzvEndpoint) hint += "; for one node and a spare give --hosts";
+  return about(id,
+               {ErrorKind::kUsage, own ? fmt::format("'{}' is not this machine", host) : own.error().message, hint});
 }
 
 // 0: any that is free, which the store finds by itself unless only some will do.

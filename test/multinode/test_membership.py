@@ -60,6 +60,22 @@ def test_a_node_too_many_is_a_spare_and_steps_in(lab, beats):
     finish(run, beats)
 
 
+def test_a_spare_of_one_node_needs_a_launcher(lab, beats):
+    """With a muster a node the job would end with the one that a spare is for: it is refused, and told the way out."""
+    cluster = lab(2)
+    args = [BEAT, beats.directory]
+    refused = start_on(cluster, "c10d", "n2", args, nnodes="1:1")
+    assert refused.end() == 2, refused.said()
+    assert "is not this machine; " in refused.err and "for one node and a spare give --hosts" in refused.err
+
+    run = start(cluster, "fan-out", args, nnodes=1, options=["--nproc-per-node", 1])
+    assert [life.host for life in beats.wait_round(0, 1)] == ["n1"]
+    wait_for("n2 to join", lambda: state_of(cluster, "ctl", "n2") == "spare")
+    cluster.kill_all("n1")
+    assert [(life.host, life.rank, life.restarts) for life in beats.wait_round(1, 1)] == [("n2", 0, 0)]
+    finish(run, beats)
+
+
 @pytest.mark.parametrize("code", [0, 5])
 def test_a_spare_that_was_never_needed_ends_with_0(lab, beats, code):
     cluster = lab(3)

@@ -214,18 +214,21 @@ TEST(JobOptions, BadRendezvous) {
   EXPECT_EQ(machine.error({"--node-rank=1", "train.py"}),
             "--node-rank: there is no node 1 in a job of one node; leave it out, or say how many nodes there are with "
             "--nnodes");
+  const std::string way_out = "; the job has one node: leave it out, or say how many nodes there are with --nnodes";
   EXPECT_EQ(machine.error({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}),
-            "--master-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
+            "--master-addr: '10.9.9.9' is not this machine" + way_out);
   EXPECT_EQ(machine.error({"--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid:1", "train.py"}),
-            "--rdzv-endpoint: cannot resolve 'h.invalid'; leave it out: the job has one node");
+            "--rdzv-endpoint: cannot resolve 'h.invalid'" + way_out + "; for one node and a spare give --hosts");
+  EXPECT_EQ(machine.error({"--nnodes=1:1", "--rdzv-backend=c10d", "--rdzv-endpoint=10.9.9.9:29400", "train.py"}),
+            "--rdzv-endpoint: '10.9.9.9' is not this machine" + way_out + "; for one node and a spare give --hosts");
   EXPECT_EQ(machine.torchrun({"--master-addr=10.9.9.9", "--master-port=1", "train.py"}).master_addr, "10.9.9.9");
   // Whether or not a port, and so a static rendezvous, comes with it.
   EXPECT_EQ(machine.error({"--master-addr=10.9.9.9", "train.py"}),
-            "--master-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
+            "--master-addr: '10.9.9.9' is not this machine" + way_out);
   EXPECT_EQ(machine.error({"--standalone", "--master-addr=h.invalid", "train.py"}),
-            "--master-addr: cannot resolve 'h.invalid'; leave it out: the job has one node");
+            "--master-addr: cannot resolve 'h.invalid'" + way_out);
   EXPECT_EQ(machine.error({"--local-addr=10.9.9.9", "train.py"}),
-            "--local-addr: '10.9.9.9' is not this machine; leave it out: the job has one node");
+            "--local-addr: '10.9.9.9' is not this machine" + way_out);
   EXPECT_EQ(machine.run({"--master-addr=[::1]", "train.py"}).master_addr, "::1");
   EXPECT_EQ(machine.torchrun({"--master-addr=10.9.9.9", "train.py"}).master_addr, "node7.example.org")
       << "torchrun does not look at it";
