@@ -43,20 +43,11 @@ Result<Fd> reserve_port(uint16_t port) {
   return bind_without_listening(port);
 }
 
-bool is_this_machine(const net::Address& peer) {
-  if (peer.is_loopback()) return true;
-  // Only an address of our own can be bound.
-  net::Address address = peer;
-  reinterpret_cast<sockaddr_in&>(address.storage).sin_port = 0;
-  Fd fd(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
-}
-
 store::AcceptPeer only_members(std::vector<std::string> members, Log& log) {
   return
       [members = std::move(members), &log, told = false](const net::Address& peer, const net::Address& local) mutable {
         using store::Admission;
-        if (is_this_machine(peer)) {
+        if (net::is_own_address(peer)) {  // whatever interface it took
           const auto owner = net::connection_owner(peer, local);
           if (!owner && !std::exchange(told, true))
             log.warn("the kernel does not tell whose connection {} is: other users of this machine may reach the store",

@@ -46,9 +46,6 @@ std::vector<uint16_t> ports_to_try(const PortRange& range);
 // SO_REUSEADDR, as PyTorch's does, can still listen on it. kUsage when somebody listens there already.
 Result<Fd> reserve_port(uint16_t port);
 
-// Whether a connection comes from this machine, whatever interface it took.
-bool is_this_machine(const net::Address& peer);
-
 // The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and
 // on this machine to nobody but this user. Where nobody tells who it is, it is let in, and `log` says so once.
 store::AcceptPeer only_members(std::vector<std::string> members, Log& log);

@@ -160,9 +160,11 @@ bool is_reset(int socket) {
 }
 
 bool is_own_address(const Address& address) {
+  if (address.is_loopback()) return true;
   // Only an address of ours can be bound, and a datagram socket on it disturbs nobody.
-  Fd fd(::socket(address.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) == 0;
+  const Address any_port = address.with_port(0);
+  Fd fd(::socket(any_port.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any_port.storage), any_port.length) == 0;
 }
 
 std::string port_holder(uint16_t port) {

@@ -135,13 +135,5 @@ TEST(OnlyMembers, KnowsWhoHasHungUp) {
   EXPECT_EQ(only_members({}, log)(peer, *local), store::Admission::kGone);
 }
 
-TEST(IsThisMachine, KnowsItsOwnAddresses) {
-  EXPECT_TRUE(is_this_machine(*net::parse_address("127.0.0.1", 1)));
-  EXPECT_TRUE(is_this_machine(*net::parse_address("127.3.2.1", 1)));
-  EXPECT_TRUE(is_this_machine(*net::parse_address("::ffff:127.0.0.1", 1)));
-  EXPECT_FALSE(is_this_machine(*net::parse_address("192.0.2.1", 1)));  // of documentation, nobody's
-  EXPECT_FALSE(is_this_machine(*net::parse_address("::ffff:192.0.2.1", 1)));
-}
-
 }  // namespace
 }  // namespace muster::agent
