@@ -10,6 +10,7 @@
 #include "muster/base/strings.h"
 #include "muster/container/failure.h"
 #include "muster/container/inside.h"
+#include "muster/container/mount_points.h"
 #include "muster/container/node.h"
 #include "muster/process/command.h"
 #include "muster/process/signals.h"
@@ -39,6 +40,7 @@ class Preparation {
       MUSTER_TRY_VOID(find_kept_one());
     }
     look_for_environment_file();
+    MUSTER_TRY_VOID(have_file_points());
     return look_inside();
   }
 
@@ -201,13 +203,23 @@ class Preparation {
     return {};
   }
 
+  bool runs_directory_as_it_is() const {
+    return plan_.spec.kind == Kind::kCharliecloud && plan_.place.form == Place::Form::kDirectory;
+  }
+
   void look_for_environment_file() {
-    if (spec().kind != Kind::kCharliecloud || plan_.place.form != Place::Form::kDirectory) return;
+    if (!runs_directory_as_it_is()) return;
     plan_.has_environment_file = exists(plan_.place.text + "/ch/environment");
   }
 
+  Result<void> have_file_points() const {
+    auto made = runs_directory_as_it_is() ? make_file_points(plan_.place.text, plan_.spec.mounts) : Result<void>();
+    if (!made) return Error{ErrorKind::kUsage, request_.host + ": " + made.error().message, made.error().hint};
+    return {};
+  }
+
   bool lacks_mount_points() const {
-    if (plan_.spec.kind != Kind::kCharliecloud || plan_.place.form != Place::Form::kDirectory) return false;
+    if (!runs_directory_as_it_is()) return false;
     auto lacks = [&](const std::string& target) { return target != "/" && !exists(plan_.place.text + target); };
     return std::any_of(plan_.spec.mounts.begin(), plan_.spec.mounts.end(),
                        [&](const Mount& mount) { return !mount.target.starts_with("/tmp/") && lacks(mount.target); });

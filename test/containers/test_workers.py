@@ -181,6 +181,15 @@ def test_mounts_and_working_directory(run_inside, runtime, tmp_path_factory):
         assert done.returncode == 1 and "Read-only file system" in done.stderr
 
 
+def test_a_file_is_mounted_where_the_image_has_none(run_inside, image, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("file")
+    root = shutil.copytree(image, folder / "root", symlinks=True)
+    (folder / "env.sh").write_text("of the node\n")
+    for _ in range(2):  # what the first leaves behind is no obstacle
+        done = run_inside(["--container", root, "--mount", f"{folder}/env.sh:/etc/new", "--", "cat", "/etc/new"])
+        assert (done.returncode, done.stdout) == (0, "of the node\n"), done.stderr
+
+
 def test_two_nodes(run_inside):
     done = run_inside(["--local-nodes", "2", "--nproc-per-node", "2", "meet.py"])
     assert done.returncode == 0, done.stderr
