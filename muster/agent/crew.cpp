@@ -158,6 +158,12 @@ void Crew::signal_all(int signal) {
     if (worker.running) signal_worker(job_, worker.child.pid, worker.marker, signal);
 }
 
+void Crew::pass_on(int signal) {
+  for (Worker& worker : workers_)
+    if (worker.running && !worker.stop_requested) worker.passed_on.insert(signal);
+  signal_all(signal);
+}
+
 void Crew::sweep(Deadline deadline) {
   std::vector<pid_t> running;
   std::vector<const Worker*> gone;
@@ -196,6 +202,7 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
     outcome.ended = worker.ended;
     outcome.ended_at = worker.ended_at;
     outcome.stop_requested = worker.stop_requested;
+    outcome.passed_on = worker.passed_on.contains(worker.status.signal);
     outcome.output = output_.digest(local_rank);
     outcome.stdout_log = output_.log_file(local_rank, Stream::kStdout);
     outcome.stderr_log = output_.log_file(local_rank, Stream::kStderr);

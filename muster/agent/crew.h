@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct Worker {
   TimePoint ended;
   std::chrono::system_clock::time_point ended_at;
   std::optional<TimePoint> stop_requested;
+  std::set<int> passed_on;  // signals, before it was asked to stop
   process::OomVerdict oom = process::OomVerdict::kNo;
 };
 
@@ -59,6 +61,8 @@ class Crew {
   void kill(Worker& worker);
   // To the groups of all that run.
   void signal_all(int signal);
+  // The same with a signal that we were sent, which is noted for the report.
+  void pass_on(int signal);
 
   // Ends what workers that are gone have left running. Blocks until the deadline at most.
   void sweep(Deadline deadline);

@@ -260,7 +260,7 @@ void MemberNode::on(const StopRound& stop) {
 }
 
 void MemberNode::on(const PassSignal& pass) {
-  if (node_.crew() != nullptr) node_.crew()->signal_all(pass.signal);
+  if (node_.crew() != nullptr) node_.crew()->pass_on(pass.signal);
 }
 
 void MemberNode::on(const EndJob& end) {

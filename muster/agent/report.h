@@ -25,6 +25,7 @@ struct WorkerOutcome {
   TimePoint ended;
   std::chrono::system_clock::time_point ended_at;  // the same instant, for people
   std::optional<TimePoint> stop_requested;         // when we asked it to stop, if we did before it ended
+  bool passed_on = false;                          // it died of a signal that we were sent, and passed on
   StderrDigest output;
   std::string stdout_log, stderr_log;
   std::optional<ErrorFile> error_file;
@@ -35,9 +36,10 @@ struct WorkerOutcome {
 enum class Blame {
   kNone,  // exit code 0
   kRootCause,
-  kItself,   // failed on its own, later than the root cause
-  kPeer,     // fell because a peer was gone
-  kStopped,  // we ended it
+  kItself,    // failed on its own, later than the root cause
+  kPeer,      // fell because a peer was gone
+  kStopped,   // we ended it
+  kPassedOn,  // a signal that we passed on ended it
 };
 
 struct Verdict {
@@ -52,7 +54,8 @@ struct Verdict {
 
 // The root cause is the earliest error output or exit, not the first exit that arrived; a worker we stopped can be it
 // if its error came before. Words of a lost peer (connection reset, NCCL or gloo aborts) only demote. An old error
-// (a minute before the end) counts only when nothing newer explains the failure: it was probably handled. Pure.
+// (a minute before the end) counts only when nothing newer explains the failure: it was probably handled. Of those that
+// died of a signal that we passed on it is the lowest rank: their order is chance. Pure.
 Verdict judge(const std::vector<WorkerOutcome>& workers);
 
 // The job's exit code by its root cause: its own code, 128 + n for a signal; 1 when it had failed already and only its

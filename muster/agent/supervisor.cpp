@@ -317,7 +317,7 @@ void Supervisor::act_on(int signal) {
       break;
     case SignalMeaning::kPassOn:
       if (stopping_by_signal()) stop_signals_.push_back(signal);
-      if (crew_) crew_->signal_all(signal);
+      if (crew_) crew_->pass_on(signal);
       break;
     case SignalMeaning::kSuspend:
       // The other nodes would take this one for dead.

@@ -253,6 +253,18 @@ def test_user_signals_are_passed_on_and_the_job_goes_on(start):
     job.kill()
 
 
+@pytest.mark.parametrize("nodes, ranks", [([], "0-1"), (["--local-nodes", "2"], "0-3")], ids=["one", "two"])
+def test_whoever_has_no_handler_for_what_is_passed_on_is_the_cause(start, nodes, ranks):
+    """Whichever of them dies first."""
+    job = start([*RUN, *nodes, "--no-python", "/bin/sh", "-c", "echo ready;" + LOOP])
+    lines_until(job.stdout, "ready", 4 if nodes else 2)
+    job.send_signal(signal.SIGUSR1)
+    _, err = job.communicate(timeout=60)
+    assert job.returncode == 128 + signal.SIGUSR1
+    assert f" failed: muster received SIGUSR1 and passed it on; ranks {ranks} have no handler for it\n" in err
+    assert "failed by itself" not in err and "stopped by muster" not in err
+
+
 def test_shutdown_timeout_then_sigkill(start):
     job = start([*RUN, "--shutdown-timeout", "1", *trapping(":")])
     lines_until(job.stdout, "ready", 2)

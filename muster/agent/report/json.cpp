@@ -45,7 +45,7 @@ Json error_file(const WorkerOutcome& worker) {
 }
 
 Json worker_json(const WorkerOutcome& worker, Blame blame) {
-  bool to_blame = blame != Blame::kNone && blame != Blame::kStopped;
+  bool to_blame = blame != Blame::kNone && blame != Blame::kStopped && blame != Blame::kPassedOn;
   auto tail = to_blame ? last_lines(worker.output.tail, kTailLines) : std::vector<std::string>();
   return {{"rank", worker.rank},
           {"local_rank", worker.local_rank},
@@ -66,6 +66,7 @@ Json worker_json(const WorkerOutcome& worker, Blame blame) {
 std::string message_of(const Report& report, bool has_root) {
   if (has_root) {
     const WorkerOutcome& root = report.workers[report.verdict.root];
+    if (root.passed_on) return fmt::format("{} failed: {}", report.entrypoint, passed_on_text(report));
     return fmt::format("{} failed: rank {} on {}: {}", report.entrypoint, root.rank, root.host, how_it_ended(root));
   }
   if (!report.message.empty()) return report.message;

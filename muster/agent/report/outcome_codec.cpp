@@ -64,6 +64,7 @@ void put(ByteWriter& out, const WorkerOutcome& worker) {
   }
   out.text(worker.error_file_path);
   out.u8(static_cast<uint8_t>(worker.oom));
+  out.boolean(worker.passed_on);
 }
 
 ErrorFile get_error_file(ByteReader& in) {
@@ -100,6 +101,8 @@ WorkerOutcome get(ByteReader& in, Duration offset) {
   const uint8_t oom = in.u8();
   if (oom > static_cast<uint8_t>(process::OomVerdict::kYes)) in.fail();
   worker.oom = static_cast<process::OomVerdict>(oom);
+  worker.passed_on = in.boolean();
+  if (worker.passed_on && worker.status.signal == 0) in.fail();
   if (worker.rank < 0 || worker.local_rank < 0 || worker.status.signal < 0 || worker.status.signal > 64) in.fail();
   return worker;
 }

@@ -33,7 +33,7 @@ struct Evidence {
 };
 
 bool killed_from_outside(const WorkerOutcome& worker) {
-  return worker.status.signal == SIGKILL && !worker.stop_requested;
+  return worker.passed_on || (worker.status.signal == SIGKILL && !worker.stop_requested);
 }
 
 // Something that no lost peer causes.
@@ -87,14 +87,14 @@ Evidence weigh(const WorkerOutcome& worker, bool old_errors_count) {
   if (!evidence.failed) return evidence;
 
   auto error = error_before_stop(worker);
-  if (error && (old_errors_count || is_final(worker, *error))) {
+  if (error && !worker.passed_on && (old_errors_count || is_final(worker, *error))) {
     evidence.when = error->when;
     evidence.source = error->source;
   } else {
-    evidence.stopped = worker.stop_requested.has_value();
+    evidence.stopped = worker.stop_requested.has_value() && !worker.passed_on;
     if (killed_from_outside(worker)) evidence.when -= kSeenLate;
   }
-  if (!crashed(worker) && (!evidence.stopped || worker.status.signal == 0))
+  if (!crashed(worker) && !worker.passed_on && (!evidence.stopped || worker.status.signal == 0))
     evidence.lost_peer = !peer_loss_phrase(failure_words(worker)).empty();
   return evidence;
 }
@@ -134,6 +134,15 @@ size_t prefer_slow_end(const std::vector<WorkerOutcome>& workers, const std::vec
   return rival.value_or(first);
 }
 
+size_t lowest_rank_of_its_signal(const std::vector<WorkerOutcome>& workers, size_t root) {
+  if (!workers[root].passed_on) return root;
+  for (size_t i = 0; i < workers.size(); ++i)
+    if (workers[i].passed_on && workers[i].status.signal == workers[root].status.signal &&
+        workers[i].rank < workers[root].rank)
+      root = i;
+  return root;
+}
+
 std::vector<Evidence> weigh_all(const std::vector<WorkerOutcome>& workers, bool old_errors_count) {
   std::vector<Evidence> evidence;
   evidence.reserve(workers.size());
@@ -144,6 +153,7 @@ std::vector<Evidence> weigh_all(const std::vector<WorkerOutcome>& workers, bool 
 
 Blame blame_of(const WorkerOutcome& worker, const Evidence& evidence) {
   if (!evidence.failed) return Blame::kNone;
+  if (worker.passed_on) return Blame::kPassedOn;
   if (evidence.lost_peer) return Blame::kPeer;
   // We asked it to stop, but that is not what it died of.
   bool crashed_anyway = is_crash(worker.status.signal) && worker.status.signal != SIGKILL;
@@ -171,6 +181,8 @@ std::string sign_of(const WorkerOutcome& worker, const Evidence& evidence) {
 
 std::string explain(const std::vector<WorkerOutcome>& workers, const std::vector<Evidence>& evidence, size_t root) {
   const Evidence& chosen = evidence[root];
+  if (workers[root].passed_on)
+    return fmt::format("{}: we had been sent that signal, and passed it on", sign_of(workers[root], chosen));
   std::string reason = fmt::format("{} is the earliest sign of failure", sign_of(workers[root], chosen));
   if (chosen.lost_peer) reason += ", though every failure speaks of a lost peer";
   if (workers[root].stop_requested) reason += fmt::format("; it was still ending when we stopped it");
@@ -221,7 +233,7 @@ Verdict judge(const std::vector<WorkerOutcome>& workers) {
     evidence = weigh_all(workers, true);
     root = earliest(workers, evidence, by_itself);
   }
-  if (root) root = prefer_slow_end(workers, evidence, *root);
+  if (root) root = lowest_rank_of_its_signal(workers, prefer_slow_end(workers, evidence, *root));
   if (!root) root = earliest(workers, evidence, [](const Evidence& e) { return !e.stopped; });
 
   Verdict verdict;
@@ -241,7 +253,7 @@ Verdict judge(const std::vector<WorkerOutcome>& workers) {
 }
 
 int job_exit_code(const WorkerOutcome& root) {
-  bool ended_by_us = root.stop_requested && root.status.signal != 0;
+  bool ended_by_us = root.stop_requested && root.status.signal != 0 && !root.passed_on;
   return ended_by_us ? 1 : root.status.shell_code();
 }
 

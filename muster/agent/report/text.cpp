@@ -44,11 +44,17 @@ std::string who(const WorkerOutcome& worker) {
                      printable(worker.host));
 }
 
+bool is_in_headline(const Report& report, const WorkerOutcome& worker) {
+  const WorkerOutcome& root = report.workers[report.verdict.root];
+  return report.verdict.has_root_cause() && root.passed_on && worker.passed_on &&
+         worker.status.signal == root.status.signal;
+}
+
 void add_others(Text& text, const Report& report) {
   std::vector<std::string> order;  // of first appearance
   std::map<std::string, std::vector<int>> ranks;
   for (size_t i = 0; i < report.workers.size(); ++i) {
-    if (report.verdict.blames[i] == Blame::kRootCause) continue;
+    if (report.verdict.blames[i] == Blame::kRootCause || is_in_headline(report, report.workers[i])) continue;
     std::string what = fate_of(report.workers[i], report.verdict.blames[i]);
     if (ranks[what].empty()) order.push_back(what);
     ranks[what].push_back(report.workers[i].rank);
@@ -79,11 +85,15 @@ void add_last_words(Text& text, const WorkerOutcome& worker) {
 
 void add_root_cause(Text& text, const Report& report) {
   const WorkerOutcome& root = report.workers[report.verdict.root];
-  text.headline(fmt::format("{} failed: {}: {} after {}", printable(report.entrypoint), who(root), how_it_ended(root),
-                            duration_text(root.ended - root.started)));
-  if (lost_a_child_to_memory(root))
-    text.error("meanwhile the kernel killed a process of the job: out of memory (the job's own memory limit)");
-  add_last_words(text, root);
+  if (root.passed_on) {
+    text.headline(fmt::format("{} failed: {}", printable(report.entrypoint), passed_on_text(report)));
+  } else {
+    text.headline(fmt::format("{} failed: {}: {} after {}", printable(report.entrypoint), who(root), how_it_ended(root),
+                              duration_text(root.ended - root.started)));
+    if (lost_a_child_to_memory(root))
+      text.error("meanwhile the kernel killed a process of the job: out of memory (the job's own memory limit)");
+    add_last_words(text, root);
+  }
   // A lost node is explanation enough.
   if (!report.verdict.doubt.empty() && report.lost_nodes.empty()) text.field("but", report.verdict.doubt);
   if (!root.stderr_log.empty()) text.field("log", printable(root.stderr_log));

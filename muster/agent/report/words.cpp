@@ -45,6 +45,9 @@ std::string_view first_line(std::string_view text) { return text.substr(0, text.
 
 std::string how_it_ended(const WorkerOutcome& worker) {
   int signal = worker.status.signal;
+  if (worker.passed_on)
+    return fmt::format("{}, which muster received and passed on: it has no handler for it",
+                       process::signal_name(signal));
   if (signal != 0 && worker.stop_requested)
     return fmt::format("failed, and {} by muster while it was still ending", process::signal_name(signal));
   std::string name = signal != 0 ? process::signal_name(signal) : fmt::format("exit code {}", worker.status.code);
@@ -84,10 +87,22 @@ std::string fate_of(const WorkerOutcome& worker, Blame blame) {
       return fmt::format("fell because a peer was gone ({})", because(peer_loss_phrase(failure_words(worker))));
     case Blame::kItself:
       return fmt::format("failed by itself ({})", because(exception_of(worker)));
+    case Blame::kPassedOn:
+      return fmt::format("died of {}, which muster passed on", end);
     case Blame::kRootCause:
       break;
   }
   return how_it_ended(worker);
+}
+
+std::string passed_on_text(const Report& report) {
+  const WorkerOutcome& root = report.workers[report.verdict.root];
+  if (!root.passed_on) return {};
+  std::vector<int> ranks;
+  for (const WorkerOutcome& worker : report.workers)
+    if (worker.passed_on && worker.status.signal == root.status.signal) ranks.push_back(worker.rank);
+  return fmt::format("muster received {} and passed it on; {} {} no handler for it",
+                     process::signal_name(root.status.signal), ranks_text(ranks), ranks.size() == 1 ? "has" : "have");
 }
 
 std::string exception_of(const WorkerOutcome& worker) {
@@ -132,6 +147,8 @@ std::string_view blame_name(Blame blame) {
       return "peer";
     case Blame::kStopped:
       return "stopped";
+    case Blame::kPassedOn:
+      return "passed-on";
   }
   return "none";
 }

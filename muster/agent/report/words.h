@@ -13,6 +13,9 @@ std::string how_it_ended(const WorkerOutcome& worker);
 // The same for one of the others, with why: "stopped by muster (SIGTERM)", "fell because a peer was gone (…)".
 std::string fate_of(const WorkerOutcome& worker, Blame blame);
 
+// Where the root cause died of a signal that we passed on: that, and all who did. Else empty.
+std::string passed_on_text(const Report& report);
+
 // It failed by itself while a process of the job, a child of it perhaps, was killed for memory.
 bool lost_a_child_to_memory(const WorkerOutcome& worker);
 
@@ -28,6 +31,6 @@ std::string duration_text(Duration duration);
 // "rank 3", "ranks 0, 2-7"; sorts.
 std::string ranks_text(std::vector<int> ranks);
 
-std::string_view blame_name(Blame blame);  // "root-cause", "itself", "peer", "stopped", "none"
+std::string_view blame_name(Blame blame);  // "root-cause", "itself", "peer", "stopped", "passed-on", "none"
 
 }  // namespace muster::agent

@@ -40,6 +40,7 @@ WorkerOutcome worker_from(FuzzedDataProvider& data, int rank) {
   worker.started = time_from(data);
   worker.ended = time_from(data);
   worker.ended_at = std::chrono::system_clock::time_point(std::chrono::seconds(data.ConsumeIntegral<uint32_t>()));
+  worker.passed_on = worker.status.signal != 0 && data.ConsumeBool();
   if (data.ConsumeBool()) worker.stop_requested = time_from(data);
   if (data.ConsumeBool()) worker.output.first_error_time = time_from(data);
   worker.output.exception_line = data.ConsumeRandomLengthString(64);

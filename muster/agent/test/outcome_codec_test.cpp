@@ -11,7 +11,8 @@ namespace {
 
 std::vector<WorkerOutcome> some_outcomes() {
   auto all = outcomes({Worker(0, exited(7), 2).raised(1.5, "ValueError: bad batch").filed(1, "it broke"),
-                       Worker(1, killed(SIGTERM), 2.5).stopped(2).wrote("bye\n").oom(process::OomVerdict::kPossibly)});
+                       Worker(1, killed(SIGTERM), 2.5).stopped(2).wrote("bye\n").oom(process::OomVerdict::kPossibly),
+                       Worker(2, killed(SIGUSR1), 2).passed_on()});
   all[0].stdout_log = "/logs/0.out";
   return all;
 }

@@ -34,6 +34,10 @@ struct Worker {
     outcome.stop_requested = at(when);
     return *this;
   }
+  Worker& passed_on() {
+    outcome.passed_on = true;
+    return *this;
+  }
   Worker& wrote(std::string stderr_text) {
     outcome.output.tail = std::move(stderr_text);
     return *this;

@@ -85,6 +85,18 @@ TEST(Render, ExplainsSignals) {
               HasSubstr("failed, and SIGTERM by muster while it was still ending after 2.00 s"));
 }
 
+TEST(Render, ASignalThatWePassedOnIsWhatItIs) {
+  Report report = report_of({Worker(0, killed(SIGUSR1), 2).passed_on().stopped(2).wrote("epoch 1\n"),
+                             Worker(1, killed(SIGUSR1), 2).passed_on(), Worker(2, killed(SIGTERM), 3).stopped(2)});
+  EXPECT_EQ(report.exit_code, 138);
+  EXPECT_EQ(render(report, false),
+            "muster: train.py failed: muster received SIGUSR1 and passed it on; ranks 0-1 have no handler for it\n"
+            "  command  python -u train.py --lr 0.1\n"
+            "  others   rank 2: stopped by muster (SIGTERM)\n");
+  EXPECT_THAT(to_json(report), HasSubstr("\"message\": \"train.py failed: muster received SIGUSR1 and passed it on; "));
+  EXPECT_THAT(to_json(report), HasSubstr("\"blame\": \"passed-on\""));
+}
+
 TEST(Render, TheErrorFileSpeaksWhenStderrDoesNot) {
   Worker worker = Worker(0, exited(1), 5).filed(4, "ValueError: bad batch");
   worker.outcome.error_file->callstack = "Traceback (most recent call last):\n  File \"a\"\nValueError: bad batch\n";

@@ -31,6 +31,13 @@ std::vector<Case> cases() {
   return {
       {"AloneAndSilent", {Worker(0, exited(7), 1)}, {kRootCause}},
       {"Segfault", {Worker(0, killed(SIGSEGV), 2), Worker(1, killed(SIGTERM), 3).stopped(2)}, {kRootCause, kStopped}},
+      {"ASignalThatWePassedOnEndedAllBeforeTheStopDid",
+       {Worker(0, killed(SIGUSR1), 2.001).passed_on().stopped(2), Worker(1, killed(SIGUSR1), 2).passed_on(),
+        Worker(2, exited(1), 1.95).raised(1.95, kGlooReset), Worker(3, killed(SIGTERM), 2.2).stopped(2)},
+       {kRootCause, kPassedOn, kPeer, kStopped}},
+      {"AnErrorLongBeforeTheSignalThatWePassedOn",
+       {Worker(0, killed(SIGUSR1), 9).passed_on().stopped(8.95), Worker(1, exited(3), 5).raised(5, "KeyError: 'x'")},
+       {kPassedOn, kRootCause}},
       {"CrashedWhileWeStoppedIt",
        {Worker(0, killed(SIGSEGV), 2), Worker(1, killed(SIGSEGV), 2.01).stopped(2)},
        {kRootCause, kItself}},
@@ -241,6 +248,7 @@ WorkerOutcome random_worker(std::mt19937& random, int rank) {
   Worker worker(rank, status, ended);
   if (chance(0.5)) worker.raised(time(), chance(0.5) ? kGlooReset : "ValueError: x");
   if (chance(0.2)) worker.filed(static_cast<int64_t>(time()), chance(0.5) ? kGlooReset : "ValueError: x");
+  if (status.signal != 0 && chance(0.2)) worker.passed_on();
   if (chance(0.4)) worker.stopped(std::uniform_real_distribution<double>(0, ended)(random));
   return worker.outcome;
 }
@@ -305,6 +313,7 @@ TEST(PeerLoss, KnowsTheWordsOfALostPeer) {
 TEST(ExitCode, IsTheRootCausesOwn) {
   EXPECT_EQ(job_exit_code(Worker(0, exited(7), 1).outcome), 7);
   EXPECT_EQ(job_exit_code(Worker(0, killed(SIGSEGV), 1).outcome), 139);
+  EXPECT_EQ(job_exit_code(Worker(0, killed(SIGUSR1), 1).passed_on().stopped(0.9).outcome), 138);
   EXPECT_EQ(job_exit_code(Worker(0, killed(SIGTERM), 1).raised(0.5, "ValueError: x").stopped(0.8).outcome), 1);
 }
 
