@@ -32,7 +32,7 @@ class Munged {
     start();
   }
   ~Munged() {
-    ::kill(pid_, SIGTERM);
+    ::kill(pid_, SIGKILL);  // a SIGTERM just before its accept() would be noticed at the next client only
     ::waitpid(pid_, nullptr, 0);
     std::filesystem::remove_all(directory_);
   }
