@@ -27,7 +27,7 @@ def test_what_is_written_stays(run, charliecloud, kept_name):
     assert f"making the container {kept_name} of {charliecloud.root}" in made.stderr
     again = run(["--container-name", kept_name, "--container-writable", "look.py", NOTE])
     assert again.returncode == 0, again.stderr
-    assert again.stdout.splitlines()[-1] == "xx" and again.stderr == ""
+    assert again.stdout.splitlines()[-1] == "xx" and "making the container" not in again.stderr
     assert not os.path.exists(f"{charliecloud.root}/kept")
 
 

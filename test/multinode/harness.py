@@ -1,5 +1,6 @@
 """A lab as the tests on several nodes use it: programs in nodes, faults, and what is left in the end."""
 
+import fcntl
 import os
 import pathlib
 import pwd
@@ -39,11 +40,17 @@ def why_no_nodes():
 
 
 def remove_stale_labs():
-    """Those of test runs that were killed."""
-    for directory in pathlib.Path(tempfile.gettempdir()).glob(PREFIX + "*"):
-        owner = directory.name[len(PREFIX) :].partition("-")[0]
-        if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
-            take_down(directory)
+    """Those of test runs that were killed. One run at a time: several may begin at this moment."""
+    temporary = pathlib.Path(tempfile.gettempdir())
+    lock = os.open(temporary, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for directory in temporary.glob(PREFIX + "*"):
+            owner = directory.name[len(PREFIX) :].partition("-")[0]
+            if owner.isdigit() and not os.path.exists(f"/proc/{owner}"):
+                take_down(directory)
+    finally:
+        os.close(lock)
 
 
 def take_down(directory):

@@ -1,11 +1,14 @@
 """The lab itself: a fault that does nothing would make every other test here pass for nothing."""
 
+import os
 import signal
+import subprocess
 import time
 
 import pytest
 
-from harness import stat_of
+from harness import ROOT, stat_of
+from lab.state import Lab
 
 from .beats import Beats
 from .job import wait_for
@@ -81,6 +84,27 @@ def test_two_labs_at_once_do_not_meet(lab):
     echo(first, "n1")
     assert reaches(first, "ctl", first.address("n1"))
     assert not reaches(second, "ctl", second.address("n1"))
+
+
+def test_labs_of_a_killed_run_are_removed_by_several_that_begin_at_once(lab, muster, tmp_path):
+    lab(0)  # there can be nodes here
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "test"), "TMPDIR": str(tmp_path)}
+    killed = "import sys; from multinode.harness import *; Cluster(*sys.argv[1:3], 2); os.kill(os.getpid(), 9)"
+    assert subprocess.run(["/usr/bin/python3", "-c", killed, muster, tmp_path], env=env).returncode == -9
+    (directory,) = tmp_path.glob("muster-lab-*")
+    inits = [node.init for node in Lab.load(directory).nodes.values()]
+    assert all(init.alive for init in inits)
+    remove = "from multinode.harness import *; print('ready', flush=True); input(); remove_stale_labs()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    runs = [subprocess.Popen(["/usr/bin/python3", "-c", remove], env=env, **pipes) for _ in range(4)]
+    assert [run.stdout.readline() for run in runs] == ["ready\n"] * 4
+    for run in runs:
+        run.stdin.write("\n")
+        run.stdin.flush()
+    assert [run.wait(60) for run in runs] == [0] * 4
+    for run in runs:
+        run.communicate()
+    assert not directory.exists() and not any(init.alive for init in inits)
 
 
 def test_what_is_left_is_found(lab):

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 
 from lab.slurm import job_end
 from multinode.job import SOON_S, wait_for
@@ -17,6 +18,12 @@ class Ended:
 
     def __repr__(self):
         return f"exit code {self.code} {self.state}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+    @property
+    def complaints(self):
+        """What was said on stderr, but for whom a job waits, which a busy machine makes it say."""
+        waits = r"^muster: (\d+ of \d+ nodes? · .*|waiting for .*, which has the job's token)\n"
+        return re.sub(waits, "", self.err, flags=re.M)
 
     @property
     def lines(self):

@@ -38,7 +38,7 @@ def test_one_line(slurm, beats, count):
     assert [life.host for life in lives] == lab.cluster.names
     beats.tell("all", "exit 0")
     ended = batch.end()
-    assert (ended.code, ended.err) == (0, ""), ended
+    assert (ended.code, ended.complaints) == (0, ""), ended
 
 
 def test_the_workers_exit_code_is_the_jobs(slurm, beats):
@@ -130,7 +130,7 @@ def test_a_program_that_only_the_first_node_has(slurm, beats):
     beats.wait_round(0, 3)
     beats.tell("all", "exit 0")
     ended = batch.end()
-    assert (ended.code, ended.err) == (0, ""), ended
+    assert (ended.code, ended.complaints) == (0, ""), ended
 
 
 def test_without_a_shared_home_munge_is_enough(slurm, beats):

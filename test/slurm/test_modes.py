@@ -33,7 +33,7 @@ def test_a_step_finds_itself(slurm, show):
     ended = two.run("srun", "-N2", two.muster, "run", *QUIET, "--nproc-per-node=2", show)
     assert ended.code == 0, ended
     assert ended.lines == ["0/4 0 0 n1 1.0", "1/4 1 0 n1 1.0", "2/4 0 1 n2 1.0", "3/4 1 1 n2 1.0"]
-    assert ended.err == ""
+    assert ended.complaints == ""
 
 
 def test_a_step_of_a_larger_allocation_uses_its_own_nodes(slurm, show):
@@ -143,7 +143,7 @@ def test_several_tasks_a_node_are_one_agent(slurm, show):
     ended = two.run("srun", "-N2", "--ntasks-per-node=4", two.muster, "run", *QUIET, "--nproc-per-node=2", show)
     assert ended.code == 0, ended
     assert ended.lines == ["0/4 0 0 n1 1.0", "1/4 1 0 n1 1.0", "2/4 0 1 n2 1.0", "3/4 1 1 n2 1.0"]
-    assert ended.err == ""
+    assert ended.complaints == ""
 
 
 def test_the_others_end_as_the_first_does(slurm):
@@ -166,7 +166,7 @@ def test_the_first_takes_the_cores_of_the_others(slurm):
     both = two.run("srun", "-N2", "--cpu-bind=none", "--ntasks-per-node=1", "--cpus-per-task=2", *show)
     assert bound.lines != both.lines * 2, "nothing is bound here"
     ended = two.run(*tasks, two.muster, "run", *QUIET, "--nproc-per-node=1", "--no-python", *show)
-    assert (ended.code, ended.lines, ended.err) == (0, both.lines, ""), (ended, both)
+    assert (ended.code, ended.lines, ended.complaints) == (0, both.lines, ""), (ended, both)
 
 
 def test_a_step_whose_tasks_have_gpus_of_their_own(slurm, show):
@@ -190,12 +190,12 @@ def test_all_components_of_a_heterogeneous_job(slurm, show):
     three = slurm(3)
     components = ["-N1", ":", "-N2", "--gres=gpu:2"]
     ended = three.batch(f"{three.muster} run --label none {show}", *components)
-    assert (ended.code, ended.err) == (0, ""), ended
+    assert (ended.code, ended.complaints) == (0, ""), ended
     places = [line.split()[:4] for line in ended.lines]
     assert [p[0] for p in places] == [f"{rank}/5" for rank in range(5)], ended
     assert [p[3] for p in places] == ["n1", "n2", "n2", "n3", "n3"], ended
     ended = three.batch(f"srun --het-group=0,1 {three.muster} run --label none {show}", *components)
-    assert (ended.code, ended.err) == (0, ""), ended
+    assert (ended.code, ended.complaints) == (0, ""), ended
     assert [line.split()[3] for line in ended.lines] == ["n1", "n2", "n2", "n3", "n3"], ended
     ended = three.batch(f"srun {three.muster} run --label none {show}", *components)
     assert (ended.code, len(ended.lines)) == (0, 1), ended
@@ -237,7 +237,7 @@ def test_a_batch_script_starts_all_nodes(slurm, show):
     three = slurm(3)
     ended = three.batch(f"{three.muster} run --label none {show}", "-N3")
     assert places(ended) == [("0/3", "n1"), ("1/3", "n2"), ("2/3", "n3")]
-    assert ended.err == "", ended
+    assert ended.complaints == "", ended
     ended = three.batch(f"{three.muster} run --label none --nnodes=2 {show}", "-N3")
     assert places(ended) == [("0/2", "n1"), ("1/2", "n2")]
 
