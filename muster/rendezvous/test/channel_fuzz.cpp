@@ -39,10 +39,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) return 0;
   Fd client(pair[0]);
 
-  static const Token kToken = Token::derive("fuzz", "fuzz");
+  static const Token token = Token::derive("fuzz", "fuzz");
   net::EventLoop loop;
   Channel::Options options;
-  options.token = kToken;
+  options.token = token;
   options.max_message = 64 << 10;
   options.sealed_token = std::make_shared<std::string>("sealed");
   bool opened = false;
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ChannelImpl server(loop, Fd(pair[1]), {}, options, std::move(handlers), ChannelImpl::Side::kServer,
                      stage == 3 ? ChannelImpl::Other([](Fd, std::string_view) {}) : ChannelImpl::Other());
 
-  Handshake handshake(kToken, Purpose::kControl);
+  Handshake handshake(token, Purpose::kControl);
   SecretStream in, out;
   if (stage == 1 || stage == 2) {
     send_all(client, handshake.call());
