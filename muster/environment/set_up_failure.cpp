@@ -4,6 +4,7 @@
 
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
+#include "muster/environment/secrets.h"
 
 namespace muster::environment {
 namespace {
@@ -11,8 +12,9 @@ namespace {
 constexpr size_t kShown = 200;  // bytes of a line
 constexpr int kNotFound = 127;
 
-std::string shortened(std::string_view text) {
-  text = trim(text.substr(0, text.find('\n')));
+// Masked before it is cut, so that no half of a secret is left.
+std::string shortened(std::string_view line) {
+  const std::string text = masked_assignments(trim(line.substr(0, line.find('\n'))));
   return text.size() <= kShown ? escaped(text) : escaped(text.substr(0, kShown)) + "…";
 }
 

@@ -7,6 +7,7 @@
 
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
+#include "muster/environment/secrets.h"
 
 namespace muster::environment {
 namespace {
@@ -109,7 +110,7 @@ std::string Step::title() const {
     case Kind::kCommand:
       break;
   }
-  return escaped(trim(text.substr(0, text.find('\n'))));
+  return escaped(masked_assignments(trim(text.substr(0, text.find('\n')))));
 }
 
 bool is_sourced(std::string_view first_bytes) {

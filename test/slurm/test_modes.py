@@ -200,6 +200,8 @@ def test_all_components_of_a_heterogeneous_job(slurm, show):
     ended = three.batch(f"srun {three.muster} run --label none {show}", *components)
     assert (ended.code, len(ended.lines)) == (0, 1), ended
     assert "1 of the job's 3 nodes" in ended.err and "or with srun --het-group=0-1" in ended.err, ended
+    ended = three.batch(f"{three.muster} where --json", "-N1", "--time=10", ":", "-N1", "--time=20")
+    assert 0 < json.loads(ended.out)["time_left"] <= 600, ended  # the first component's, which has the script
 
 
 # --- row 4: a step on one node -----------------------------------------------------------------------------------------

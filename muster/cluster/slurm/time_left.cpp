@@ -7,9 +7,24 @@
 #include "muster/process/own_environment.h"
 
 namespace muster::cluster::slurm {
+namespace {
 
-Result<std::optional<Duration>> parse_time_left(std::string_view squeue) {
-  const std::string_view text = trim(squeue);
+// What the line that begins with the id has else.
+std::optional<std::string_view> behind_id(std::string_view lines, std::string_view id) {
+  for (std::string_view line : split(lines, '\n')) {
+    line = trim(line);
+    const size_t space = line.find(' ');
+    if (space != std::string_view::npos && line.substr(0, space) == id) return trim(line.substr(space));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<std::optional<Duration>> parse_time_left(std::string_view squeue, std::string_view job_id) {
+  const std::optional<std::string_view> own = behind_id(squeue, job_id);
+  if (!own) return Error{ErrorKind::kPeer, fmt::format("squeue says nothing of job {}", job_id), {}};
+  const std::string_view text = *own;
   if (text == "UNLIMITED") return std::optional<Duration>();
   const Error unknown{ErrorKind::kPeer, fmt::format("squeue says '{}', which is no time", text.substr(0, 80)), {}};
   constexpr int64_t kMostDays = 36500, kMost = 100'000;
@@ -33,9 +48,9 @@ Result<std::optional<Duration>> parse_time_left(std::string_view squeue) {
 }
 
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline) {
-  MUSTER_TRY(auto ran, process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%L"}, process::own_environment(),
-                                            deadline));
-  if (ran.status.success()) return parse_time_left(ran.output);
+  MUSTER_TRY(auto ran, process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%A %L"},
+                                            process::own_environment(), deadline));
+  if (ran.status.success()) return parse_time_left(ran.output, here.job_id);
   const std::string why = process::last_line(ran.errors);
   return Error{ErrorKind::kPeer, fmt::format("squeue: {}", why.empty() ? ran.status.text() : why), {}};
 }

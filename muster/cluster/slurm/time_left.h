@@ -7,11 +7,11 @@
 
 namespace muster::cluster::slurm {
 
-// As cluster::time_left(): `squeue -h -j JOBID -o %L`.
+// As cluster::time_left(): `squeue -h -j JOBID -o '%A %L'`.
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline);
 
-// The same from what squeue said: "1-02:03:04", "2:03:04", "2:03"; nothing for UNLIMITED; an error for what is not known
-// (INVALID, NOT_SET, or a job that is gone). Pure.
-Result<std::optional<Duration>> parse_time_left(std::string_view squeue);
+// The same from what squeue said, a line for each component of a heterogeneous job: "12 1-02:03:04", "12 2:03:04",
+// "12 2:03"; nothing for UNLIMITED; an error for what is not known (INVALID, NOT_SET, or a job that is gone). Pure.
+Result<std::optional<Duration>> parse_time_left(std::string_view squeue, std::string_view job_id);
 
 }  // namespace muster::cluster::slurm

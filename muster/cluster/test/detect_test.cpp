@@ -256,17 +256,26 @@ TEST(SlurmDetect, TasksPerNode) {
 
 TEST(SlurmTimeLeft, Forms) {
   auto seconds = [](std::string_view text) {
-    auto left = slurm::parse_time_left(text);
+    auto left = slurm::parse_time_left(fmt::format("12 {}", text), "12");
     return left && *left ? std::chrono::duration_cast<std::chrono::seconds>(**left).count() : -1;
   };
   EXPECT_EQ(seconds("1-02:03:04\n"), 93784);
   EXPECT_EQ(seconds("2:03:04\n"), 7384);
   EXPECT_EQ(seconds("59:57"), 3597);
   EXPECT_EQ(seconds("0:00"), 0);
-  ASSERT_TRUE(slurm::parse_time_left("UNLIMITED\n"));
-  EXPECT_EQ(*slurm::parse_time_left("UNLIMITED\n"), std::nullopt);
+  ASSERT_TRUE(slurm::parse_time_left("12 UNLIMITED\n", "12"));
+  EXPECT_EQ(*slurm::parse_time_left("12 UNLIMITED\n", "12"), std::nullopt);
   for (const char* unknown : {"INVALID", "NOT_SET", "", "5", "1-", "-1:00", "1:2:3:4", "1:x", "99999999999999-0:00"})
-    EXPECT_FALSE(slurm::parse_time_left(unknown)) << unknown;
+    EXPECT_FALSE(slurm::parse_time_left(fmt::format("12 {}", unknown), "12")) << unknown;
+}
+
+TEST(SlurmTimeLeft, OfItsOwnComponent) {
+  constexpr std::string_view kBoth = "12 1:00:00\n13 2:00:00\n";
+  EXPECT_EQ(*slurm::parse_time_left(kBoth, "12"), std::chrono::hours(1));
+  EXPECT_EQ(*slurm::parse_time_left(kBoth, "13"), std::chrono::hours(2));
+  auto none = slurm::parse_time_left(kBoth, "1");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().text(), "squeue says nothing of job 1");
 }
 
 TEST(PresetDetect, TorchrunsOwnVariables) {

@@ -103,6 +103,7 @@ TEST_F(Captures, AFailingLineIsNamed) {
             "line 3 of " + script + ", `ls /nope-a-b  # here`, failed with exit code 2");
   EXPECT_THAT(done.output, HasSubstr("/nope-a-b"));
   EXPECT_EQ(error({"false"}), "--prologue `false` failed with exit code 1");
+  EXPECT_EQ(error({"WANDB_API_KEY=hush false"}), "--prologue `WANDB_API_KEY=***` failed with exit code 1");
   EXPECT_EQ(error({"true\nfalse\ntrue"}), "line 2 of --prologue, `false`, failed with exit code 1");
   EXPECT_EQ(error({"source " + script}), "line 3 of " + script + ", `ls /nope-a-b  # here`, failed with exit code 2");
   EXPECT_EQ(

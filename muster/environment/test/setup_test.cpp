@@ -51,6 +51,7 @@ TEST(Setup, StepsAreCalledWhatPeopleWouldType) {
   EXPECT_EQ((Step{Kind::kModule, "gcc"}.title()), "module load gcc");
   EXPECT_EQ((Step{Kind::kVenv, "/v"}.title()), "source /v/bin/activate");
   EXPECT_EQ((Step{Kind::kCommand, "  a b\nc"}.title()), "a b");
+  EXPECT_EQ((Step{Kind::kCommand, "export HF_TOKEN=hush; sleep 9\nc"}.title()), "export HF_TOKEN=***");
   EXPECT_EQ((Step{Kind::kModule, "gcc\x1b[2J"}.title()), "module load gcc\\x1b[2J");
 }
 
