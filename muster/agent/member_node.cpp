@@ -265,6 +265,10 @@ void MemberNode::on(const PassSignal& pass) {
 
 void MemberNode::on(const EndJob& end) {
   end_ = end;
+  if (!welcomed_) {  // it came too late to be one of the job
+    node_.console().set_live_line("");
+    if (Uplink* uplink = node_.uplink()) uplink->give_up();
+  }
   if (in_round_) return node_.stop_round(SIGKILL, Duration(0));  // it should have ended; the rest follows
   node_.finish();
 }

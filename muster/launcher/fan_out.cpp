@@ -149,6 +149,8 @@ void FanOutRun::agent_said(int position, std::string_view line) {
     line.remove_prefix(agent::kSettingUp.size());
     return head_.set_note(position, fmt::format("setting up: {}", line));
   }
+  // What keeps a node from a job that is over is no news.
+  if (head_.over() && !places_[static_cast<size_t>(position)].joined) return;
   console_.write(agent::Stream::kStderr,
                  fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, printable(line)));
 }

@@ -138,8 +138,8 @@ void Coordinator::Impl::refuse(Channel& channel, const std::string& reason) {
 
 void Coordinator::Impl::join(GuestId guest, const Join& join) {
   const TimePoint now = Clock::now();
-  if (auto reason =
-          over_ ? std::optional<std::string>("the job is over") : refusal(now, state_, options_.membership, join)) {
+  if (over_) return guest->channel->send(farewell_);
+  if (auto reason = refusal(now, state_, options_.membership, join)) {
     client_.refused(join.host, *reason);
     refuse(*guest->channel, *reason);
     return;  // it closes when it has read that, or its patience ends

@@ -114,7 +114,7 @@ class Coordinator::Impl {
   net::EventLoop::HookId turn_end_ = 0;
   bool looking_round_ = false;  // for anybody who is still there; deferred
   std::string told_reason_;
-  std::string text_;  // for agents, once the job is over
+  std::string farewell_;  // for nodes that come when the job is over
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -17,7 +17,7 @@ namespace muster::rendezvous {
 class Member {
  public:
   struct Handlers {
-    std::function<void(const Message&)> told;              // Welcome first; never Refuse
+    std::function<void(const Message&)> told;              // Welcome first, or EndJob alone; never Refuse
     std::function<void(const Error& why)> refused;         // by the coordinator, or none was found in time. The end.
     std::function<void(const Error& why)> lost;            // the connection, after Welcome. The end.
     std::function<void(const std::string& what)> waiting;  // still not there: "10.0.0.1:29400: connection refused"

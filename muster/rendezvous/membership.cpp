@@ -179,46 +179,27 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
 
 // --- making up a round ----------------------------------------------------------------------------------------------
 
-// Positions of expected hosts that are not there.
-struct Missing {
-  std::vector<int> awaited;  // may still come
-  std::vector<int> hopeless;
-};
-
-Missing missing_hosts(const State& state, const MembershipOptions& options) {
-  std::vector<bool> here(static_cast<size_t>(options.expected));
-  for (const auto& [id, node] : state.nodes) {
-    auto position = static_cast<size_t>(node.join.position.value_or(-1));
-    if (position < here.size()) here[position] = true;
-  }
-  Missing missing;
-  for (int position = 0; position < options.expected; ++position)
-    if (!here[static_cast<size_t>(position)])
-      (state.hopeless.contains(position) ? missing.hopeless : missing.awaited).push_back(position);
-  return missing;
-}
-
 std::string host_name(const MembershipOptions& options, int position) {
   auto index = static_cast<size_t>(position);
   return index < options.expected_hosts.size() ? options.expected_hosts[index] : fmt::format("host {}", position);
 }
 
-std::string awaited_text(const MembershipOptions& options, const Missing& missing) {
-  if (missing.awaited.empty()) return "more";
-  return some_of(missing.awaited, ", ", [&](int position) { return host_name(options, position); });
+std::string awaited_text(const MembershipOptions& options, const ExpectedHosts& hosts) {
+  if (hosts.awaited.empty()) return "more";
+  return some_of(hosts.awaited, ", ", [&](int position) { return host_name(options, position); });
 }
 
 // "n3: connection refused; n4: given up"
-std::string hopeless_text(const State& state, const MembershipOptions& options, const Missing& missing) {
-  return some_of(missing.hopeless, "; ", [&](int position) {
+std::string hopeless_text(const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
+  return some_of(hosts.hopeless, "; ", [&](int position) {
     const std::string& why = state.hopeless.at(position).why;
     return host_name(options, position) + ": " + (why.empty() ? "given up" : why);
   });
 }
 
 // "2 of 4 nodes", "1 of 4 nodes, 2 are needed"
-std::string count_text(const State& state, const MembershipOptions& options) {
-  size_t count = state.nodes.size(), needed = needed_nodes(options), most = most_nodes(state, options);
+std::string count_text(size_t count, const State& state, const MembershipOptions& options) {
+  size_t needed = needed_nodes(options), most = most_nodes(state, options);
   if (options.expected > 0) most = std::min(most, std::max(needed, static_cast<size_t>(options.expected)));
   std::string text = fmt::format("{} of {}", count, nodes_text(most));
   return count < needed && needed < most ? fmt::format("{}, {} needed", text, needed) : text;
@@ -255,55 +236,58 @@ void tell_of_unnamed(const State& state, const MembershipOptions& options, std::
   if (!options.way_in.empty()) parts.push_back(options.way_in + ", or give them longer with --join-timeout");
 }
 
-Decision end_with_too_few(const State& state, const MembershipOptions& options, const Missing& missing,
+Decision end_with_too_few(const State& state, const MembershipOptions& options, const ExpectedHosts& hosts,
                           const std::string& when) {
-  std::vector<std::string> parts = {fmt::format("{}{}", count_text(state, options), when)};
+  std::vector<std::string> parts = {fmt::format("{}{}", count_text(state.nodes.size(), state, options), when)};
   if (!state.gone.empty()) parts.push_back(sentences(state.gone));
-  if (!missing.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, missing));
+  if (!hosts.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, hosts));
   if (options.expected == 0 && state.round < 0) tell_of_unnamed(state, options, parts);
-  if (!missing.hopeless.empty()) parts.push_back(hopeless_text(state, options, missing));
+  if (!hosts.hopeless.empty()) parts.push_back(hopeless_text(state, options, hosts));
   auto telling = std::ranges::find_if(
-      missing.hopeless, [&](int position) { return state.hopeless.at(position).exit_code != kMusterFailed; });
-  int exit_code = telling == missing.hopeless.end() ? kMusterFailed : state.hopeless.at(*telling).exit_code;
+      hosts.hopeless, [&](int position) { return state.hopeless.at(position).exit_code != kMusterFailed; });
+  int exit_code = telling == hosts.hopeless.end() ? kMusterFailed : state.hopeless.at(*telling).exit_code;
   return end(state.round < 0 ? "join-timeout" : "node-lost", exit_code, join(parts, "; "));
 }
 
-Decision with_too_few(TimePoint now, const State& state, const MembershipOptions& options, const Missing& missing) {
+Decision with_too_few(TimePoint now, const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
   TimePoint deadline = state.began + options.join_timeout;
   if (now >= deadline)
-    return end_with_too_few(state, options, missing, fmt::format(" after {}", seconds(now - state.began)));
-  if (options.expected > 0 && state.nodes.size() + missing.awaited.size() < needed_nodes(options))
-    return end_with_too_few(state, options, {{}, missing.hopeless},
-                            missing.awaited.empty() ? " and no other can come" : " and not enough can come");
-  return wait(fmt::format("{}; waiting for {}, {} left", count_text(state, options), awaited_text(options, missing),
-                          seconds(deadline - now)),
+    return end_with_too_few(state, options, hosts, fmt::format(" after {}", seconds(now - state.began)));
+  if (options.expected > 0 && state.nodes.size() + hosts.awaited.size() < needed_nodes(options))
+    return end_with_too_few(state, options, {.here = hosts.here, .awaited = {}, .hopeless = hosts.hopeless},
+                            hosts.awaited.empty() ? " and no other can come" : " and not enough can come");
+  return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options),
+                          awaited_text(options, hosts), seconds(deadline - now)),
               deadline);
 }
 
-Decision with_enough(TimePoint now, const State& state, const MembershipOptions& options, const Missing& missing) {
+Decision with_enough(TimePoint now, const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
   TimePoint deadline = state.began + options.join_timeout;
-  bool known = options.expected > 0;
-  if (known && missing.awaited.empty())
-    return open(state, options, missing.hopeless.empty() ? "all are there" : "nobody else can come");
+  bool known = options.expected > 0, full = state.nodes.size() >= most_nodes(state, options);
+  if (known && hosts.awaited.empty())
+    return open(state, options, hosts.hopeless.empty() || full ? "all are there" : "nobody else can come");
   // The first round of known hosts has no last call: their launcher says when it gives one up.
   TimePoint last_call = state.last_join.value_or(now) + options.last_call;
   TimePoint until = known && state.round < 0 ? deadline : std::min(last_call, deadline);
   if (now >= until) {
     bool called = until == last_call;
-    return open(state, options, called ? "last call is over" : "no word of " + awaited_text(options, missing));
+    return open(state, options, called ? "last call is over" : "no word of " + awaited_text(options, hosts));
   }
-  std::string whom = until == last_call ? "last call" : awaited_text(options, missing);
-  return wait(fmt::format("{}; waiting for {}, {} left", count_text(state, options), whom, seconds(until - now)),
-              until);
+  std::string whom = until == last_call ? "last call" : awaited_text(options, hosts);
+  return wait(
+      fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options), whom, seconds(until - now)),
+      until);
 }
 
 Decision make_up_round(TimePoint now, const State& state, const MembershipOptions& options) {
   size_t count = state.nodes.size();
-  if (count >= most_nodes(state, options)) return open(state, options, "all are there");
+  // The places of a first round are given away by the list of hosts: a spare that is there sooner takes nobody's.
+  bool by_list = options.expected > 0 && state.round < 0;
+  if (count >= most_nodes(state, options) && !by_list) return open(state, options, "all are there");
   if (count >= needed_nodes(options) && !state.gathering) return open(state, options, "all are there");
-  Missing missing = missing_hosts(state, options);
-  return count < needed_nodes(options) ? with_too_few(now, state, options, missing)
-                                       : with_enough(now, state, options, missing);
+  ExpectedHosts hosts = expected_hosts(state, options);
+  return count < needed_nodes(options) ? with_too_few(now, state, options, hosts)
+                                       : with_enough(now, state, options, hosts);
 }
 
 Decision between_rounds(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {

@@ -154,10 +154,11 @@ struct Decision {
 //   of a lost node fall over. (A member that does not answer keeps the round from being over until it does or is
 //   dropped, so silence is told from failure in time.) It ends the job when no restart is left, none can help, or it
 //   is a crash loop; else the next round is a restart. Only such rounds are.
-// - Rounds open at once with max_nodes. With fewer: the first when every expected host is there or hopeless, or, where
-//   nobody knows who will come, last_call after the last join; later ones at once if there were always enough nodes,
-//   else when all expected ones are back or last_call after the last join. With too few the job ends at join_timeout,
-//   or as soon as nobody else can come.
+// - The first round of expected hosts opens when the first max_nodes of them that are not hopeless are there: a spare
+//   neither holds it up nor takes the place of one that is slow. Other rounds open at once with max_nodes. With fewer:
+//   the first last_call after the last join; later ones at once if there were always enough nodes, else when all
+//   expected ones are back or last_call after the last join. At join_timeout enough are enough, and with too few the
+//   job ends, or as soon as nobody else can come.
 // Costs one walk over the nodes: call it once a turn of the loop, not once a message.
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options);
 
@@ -201,7 +202,17 @@ void paused(TimePoint now, State& state);
 // hole; others fill the holes. Fixed ranks are taken as they are. Pure.
 std::vector<NodeId> choose_members(const State& state, const MembershipOptions& options);
 
-// Whether the last round had enough nodes without this one, so that how the job ends is no matter of its. Pure.
+// Where a launcher says who will come: whom the next round waits for, by position in the list of hosts. Pure.
+struct ExpectedHosts {
+  size_t here = 0;           // nodes that it would have, were it opened now; a first one: without spares
+  std::vector<int> awaited;  // a first one: of the max_nodes hosts that it is for, in their order; else of all
+  std::vector<int> hopeless;
+};
+ExpectedHosts expected_hosts(const State& state, const MembershipOptions& options);
+
+// Whether there was a last round, and enough nodes for it: how the job ends is then no matter of anybody else's. Pure.
+bool had_enough(const State& state);
+// Whether this is such a node. Pure.
 bool is_spare(const State& state, NodeId node);
 
 // The rank arithmetic of one round: by group rank. Addresses and the port are left to the caller. Pure.

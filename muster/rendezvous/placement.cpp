@@ -45,9 +45,34 @@ size_t most_nodes(const State& state, const MembershipOptions& options) {
   return most;
 }
 
+ExpectedHosts expected_hosts(const State& state, const MembershipOptions& options) {
+  std::vector<bool> here(static_cast<size_t>(options.expected));
+  for (const auto& [id, node] : state.nodes) {
+    auto position = static_cast<size_t>(node.join.position.value_or(-1));
+    if (position < here.size()) here[position] = true;
+  }
+  ExpectedHosts hosts;
+  const size_t places = state.round < 0 ? most_nodes(state, options) : here.size();
+  for (size_t i = 0; i < here.size(); ++i) {
+    const int position = static_cast<int>(i);
+    if (!here[i] && state.hopeless.contains(position))
+      hosts.hopeless.push_back(position);
+    else if (hosts.here + hosts.awaited.size() == places)
+      continue;  // a spare
+    else if (here[i])
+      ++hosts.here;
+    else
+      hosts.awaited.push_back(position);
+  }
+  if (options.expected == 0) hosts.here = state.nodes.size();
+  return hosts;
+}
+
+bool had_enough(const State& state) { return state.round >= 0 && !state.gathering; }
+
 bool is_spare(const State& state, NodeId node) {
   auto found = state.nodes.find(node);
-  return state.round >= 0 && !state.gathering && found != state.nodes.end() && found->second.last_round != state.round;
+  return had_enough(state) && found != state.nodes.end() && found->second.last_round != state.round;
 }
 
 std::vector<NodeId> choose_members(const State& state, const MembershipOptions& options) {

@@ -9,7 +9,7 @@ from harness import ROOT
 
 from .harness import BEAT, HOME, WORKERS
 from .job import wait_for
-from .launch import PORT, WAYS, start, start_on, status, train
+from .launch import PORT, WAYS, start, start_on, state_of, status, train
 
 DDP = [ROOT / "examples/ddp.py", "--epochs", "2", "--points", "512"]
 
@@ -52,6 +52,27 @@ def test_nodes_with_different_numbers_of_workers(lab, beats):
     run = cluster.muster("ctl", ["run", "--hosts", "n1:1,n[2-3]:2", BEAT, beats.directory])
     lives = beats.wait_round(0, 5)
     assert hosts_by_rank(lives) == ["n1", "n2", "n2", "n3", "n3"]
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_a_slow_first_host_keeps_its_place(lab, beats):
+    cluster = lab(3)
+    gate = cluster.shared / "gate"
+    slow = f'[ "$HOSTNAME" != n1 ] || until [ -e {gate} ]; do sleep 0.1; done'
+    run = cluster.muster("ctl", ["run", "--hosts", "n[1-3]", "--nnodes", 2, "--prologue", slow, BEAT, beats.directory])
+    wait_for(run.said, lambda: all(state_of(cluster, "ctl", name) for name in ("n2", "n3")))
+    assert not beats.lives(), run.said()
+    gate.touch()
+    assert hosts_by_rank(beats.wait_round(0, 2)) == ["n1", "n2"]
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_a_hopeless_first_host_makes_room(lab, beats):
+    cluster = lab(2)
+    run = cluster.muster("ctl", ["run", "--hosts", "nosuchhost,n[1-2]", "--nnodes", 2, BEAT, beats.directory])
+    assert hosts_by_rank(beats.wait_round(0, 2)) == ["n1", "n2"]
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
 

@@ -35,8 +35,18 @@ TEST(WaitingLine, NamesWhoIsMissingAndWhy) {
 
 TEST(WaitingLine, DoesNotNameThemAll) {
   rendezvous::MembershipOptions options = four_hosts();
-  options.expected = 7;
+  options.expected = options.max_nodes = 7;
   EXPECT_EQ(waiting_line({}, options, {}), "0 of 7 nodes · waiting for n1, n2, n3, n17 and 3 more");
+}
+
+TEST(WaitingLine, OfASlowHostWhoseSpareIsThere) {
+  rendezvous::MembershipOptions options = four_hosts();
+  options.max_nodes = 3;
+  rendezvous::State state;
+  for (int position : {1, 3}) join(state, position);
+  EXPECT_EQ(waiting_line(state, options, {}), "1 of 3 nodes · waiting for n1, n3");
+  join(state, 2);
+  EXPECT_EQ(waiting_line(state, options, {{0, "setting up"}}), "2 of 3 nodes · waiting for n1 (setting up)");
 }
 
 TEST(WaitingLine, OfOneHost) {

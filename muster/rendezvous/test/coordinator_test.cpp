@@ -232,6 +232,29 @@ TEST_F(CoordinatorTest, AFailureIsNoMatterOfASpare) {
   EXPECT_EQ(spare.last<EndJob>()->text, "the text");
 }
 
+TEST_F(CoordinatorTest, WhoComesWhenAllIsDoneIsToldSoAndNotRefused) {
+  make(1, 1, 1);
+  Guest& first = join(0, "n0");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  ASSERT_TRUE(until([&] { return first.last<StartRound>() != nullptr; }));
+  first.say(RoundEnded{.round = 0, .succeeded = true, .outcomes = {}, .start_error = {}});
+  ASSERT_TRUE(until([&] { return first.last<EndJob>() != nullptr; }));
+  Guest& late = join(1, "n1");
+  ASSERT_NE(late.last<EndJob>(), nullptr);
+  EXPECT_EQ(late.last<EndJob>()->exit_code, 0);
+  EXPECT_EQ(client_.lines.back(), "ended every worker on 1 node has ended with 0") << "nothing is said of it";
+}
+
+TEST_F(CoordinatorTest, WhoComesTooLateWhereItWasNeededEndsAsTheJobDid) {
+  make(2, 2);
+  coordinator_->host_hopeless(0, "switched off");
+  ASSERT_TRUE(until([&] { return !client_.lines.empty(); }));
+  Guest& late = join(1, "n1");
+  ASSERT_NE(late.last<EndJob>(), nullptr);
+  EXPECT_EQ(late.last<EndJob>()->exit_code, kMusterFailed);
+}
+
 TEST_F(CoordinatorTest, ASpareThatWasSignalledItselfEndsWithThat) {
   make(1, 1, 2);
   Guest& first = join(0, "n0");

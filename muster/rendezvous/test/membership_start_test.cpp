@@ -166,11 +166,46 @@ TEST(KnownHosts, AtTheTimeoutEnoughAreEnough) {
 
 TEST(KnownHosts, SparesAreNotWaitedFor) {
   Job job(known(1, 2, 3));
-  job.joins("n2", 2);
+  job.joins("n1", 1);
   job.joins("n0", 0);
   Decision decision = job.next();
   EXPECT_EQ(decision.kind, Kind::kOpenRound);
+  EXPECT_EQ(decision.reason, "round 0 with 2 nodes: all are there");
   EXPECT_THAT(decision.members, ElementsAre(2, 1));
+}
+
+TEST(KnownHosts, ASpareThatIsThereSoonerTakesNobodysPlace) {
+  Job job(known(2, 2, 3));
+  job.joins("n1", 1);
+  job.joins("n2", 2);
+  job.pass(100);
+  EXPECT_EQ(job.next().kind, Kind::kWait);
+  EXPECT_EQ(job.next().reason, "1 of 2 nodes; waiting for n0, 500 s left");
+  job.joins("n0", 0);
+  EXPECT_EQ(job.settle(), "open ");
+  EXPECT_THAT(job.state.members, ElementsAre(3, 1)) << "n0 and n1";
+}
+
+TEST(KnownHosts, TheHopelessMakeRoomForTheNext) {
+  Job job(known(2, 2, 4));
+  job.joins("n1", 1);
+  job.joins("n3", 3);
+  host_hopeless(job.state, 0, "ssh: connection refused");
+  EXPECT_EQ(job.next().reason, "1 of 2 nodes; waiting for n2, 600 s left");
+  job.joins("n2", 2);
+  EXPECT_EQ(job.settle(), "open ");
+  EXPECT_EQ(job.reasons.back(), "round 0 with 2 nodes: all are there");
+  EXPECT_THAT(job.state.members, ElementsAre(1, 3)) << "n1 and n2";
+}
+
+TEST(KnownHosts, AtTheTimeoutASpareTakesThePlaceOfTheSlow) {
+  Job job(known(2, 2, 3));
+  job.joins("n1", 1);
+  job.joins("n2", 2);
+  job.pass(600);
+  EXPECT_EQ(job.settle(), "open ");
+  EXPECT_EQ(job.reasons.back(), "round 0 with 2 nodes: no word of n0");
+  EXPECT_THAT(job.state.members, ElementsAre(1, 2));
 }
 
 // --- late ones ------------------------------------------------------------------------------------------------------

@@ -160,6 +160,7 @@ void World::open_round(const Decision& decision) {
     violate(fmt::format("a round of {} nodes", size));
   for (NodeId member : decision.members)
     if (!state_.nodes.contains(member) || !by_id_.at(member)->connected) return violate("a member that is gone");
+  check_first_members(decision.members);
   round_opened(state_, decision.members);
   bool restart = last.failed && !last.lost;
   if (state_.restarts != last.restarts + (restart ? 1 : 0)) violate("restarts are not counted right");
@@ -172,6 +173,16 @@ void World::open_round(const Decision& decision) {
     bool ok = !random_.chance(store_fail_chance_);
     send(first, first.up, Direction::kUp, [this, &first, round, ok] { on_store_opened(first, round, ok); });
   });
+}
+
+// Before the time to join is over nobody is passed over who may still come.
+void World::check_first_members(const std::vector<NodeId>& members) {
+  if (state_.round >= 0 || options_.expected == 0 || now_ >= state_.began + options_.join_timeout) return;
+  std::set<int> chosen;
+  for (NodeId member : members) chosen.insert(*state_.nodes.at(member).join.position);
+  for (int position = 0; position < *chosen.rbegin(); ++position)
+    if (!chosen.contains(position) && !state_.hopeless.contains(position))
+      violate(fmt::format("the first round is for {} and not for {}, which may come", *chosen.rbegin(), position));
 }
 
 void World::check_ranks(const std::vector<StartRound>& starts) {

@@ -148,6 +148,7 @@ class World {
   void decide_all();
   void apply(const Decision& decision);
   void open_round(const Decision& decision);
+  void check_first_members(const std::vector<NodeId>& members);
   void check_ranks(const std::vector<StartRound>& starts);
   void start_round();
   void stop_round(const Decision& decision);
