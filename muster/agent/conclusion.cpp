@@ -20,16 +20,16 @@ Conclusion::Conclusion(const JobSpec& job, Console& console, Events* events, con
       count_(count),
       torchrun_(job.flavor != Flavor::kMuster) {}
 
-int Conclusion::succeeded(const std::vector<Worker>& workers) {
-  record_ends(workers, "");
+int Conclusion::succeeded(const Crew& crew) {
+  record_ends(crew, "");
   layout_->remove_if_temporary(false);
   return 0;
 }
 
-int Conclusion::failed(const std::vector<Worker>& workers, std::vector<WorkerOutcome> outcomes, Verdict verdict) {
+int Conclusion::failed(const Crew& crew, std::vector<WorkerOutcome> outcomes, Verdict verdict) {
   const WorkerOutcome& root = outcomes[verdict.root];
   int code = torchrun_ ? kTorchrunFailed : job_exit_code(root);
-  record_ends(workers, fmt::format("rank {} failed: {}", root.rank, root.status.text()));
+  record_ends(crew, fmt::format("rank {} failed: {}", root.rank, root.status.text()));
   copy_error_file(root);
   layout_->remove_if_temporary(true);
   publish(report("worker-failed", code, std::move(outcomes), std::move(verdict)));
@@ -77,7 +77,7 @@ int Conclusion::member_failed(const Crew* crew, const Error& error) {
 }
 
 void Conclusion::record_member(const Crew* crew, const std::string& failure) {
-  if (crew != nullptr) record_ends(crew->workers(), failure);
+  if (crew != nullptr) record_ends(*crew, failure);
   layout_->remove_if_temporary(!failure.empty());
 }
 
@@ -103,15 +103,8 @@ void Conclusion::copy_error_file(const WorkerOutcome& root) {
   if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());
 }
 
-void Conclusion::record_ends(const std::vector<Worker>& workers, const std::string& failure) {
-  const bool job_failed = !failure.empty();
-  for (const Worker& worker : workers) {
-    std::string raw_error;
-    std::string path = layout_->error_file(count_.round, worker.placement.local_rank);
-    if (job_failed && !worker.status.success() && !path.empty())
-      if (auto text = read_file(path)) raw_error = *std::move(text);
-    events_->worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, count_.restarts, job_failed);
-  }
+void Conclusion::record_ends(const Crew& crew, const std::string& failure) {
+  crew.record_ends(*events_, !failure.empty());
   // torchrun's agent has succeeded even then: it did its work.
   events_->agent_ended(torchrun_ ? "" : failure, count_.restarts);
 }

@@ -23,8 +23,8 @@ class Conclusion {
   // `events` and `layout` are null when the job ended before there were any.
   Conclusion(const JobSpec& job, Console& console, Events* events, const LogLayout* layout, Count count);
 
-  int succeeded(const std::vector<Worker>& workers);
-  int failed(const std::vector<Worker>& workers, std::vector<WorkerOutcome> outcomes, Verdict verdict);
+  int succeeded(const Crew& crew);
+  int failed(const Crew& crew, std::vector<WorkerOutcome> outcomes, Verdict verdict);
   int signalled(int signal, int launcher_pid, std::vector<WorkerOutcome> outcomes);
   // Nothing was started, or not everything could be.
   int not_started(const Error& error);
@@ -37,7 +37,7 @@ class Conclusion {
   Report report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const;
   void publish(const Report& report);
   void copy_error_file(const WorkerOutcome& root);
-  void record_ends(const std::vector<Worker>& workers, const std::string& failure);
+  void record_ends(const Crew& crew, const std::string& failure);
   void record_member(const Crew* crew, const std::string& failure);
 
   const JobSpec& job_;

@@ -213,4 +213,14 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
   return outcomes;
 }
 
+void Crew::record_ends(Events& events, bool failed) const {
+  for (const Worker& worker : workers_) {
+    std::string raw_error;
+    const std::string path = layout_.error_file(round_.round, worker.placement.local_rank);
+    if (failed && !worker.status.success() && !path.empty())
+      if (auto text = read_file(path)) raw_error = *std::move(text);
+    events.worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, plan_.restarts, failed);
+  }
+}
+
 }  // namespace muster::agent

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/agent/events.h"
 #include "muster/agent/job.h"
 #include "muster/agent/log_layout.h"
 #include "muster/agent/output.h"
@@ -71,6 +72,8 @@ class Crew {
 
   // For the report. `log`: where an unreadable error file is mentioned.
   std::vector<WorkerOutcome> outcomes(Log& log) const;
+  // An event for each, when all have ended.
+  void record_ends(Events& events, bool failed) const;
 
  private:
   void note_end(Worker& worker, process::ExitStatus status);

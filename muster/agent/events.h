@@ -12,7 +12,8 @@ namespace muster::agent {
 
 // What happened, as JSON lines: torchrun's event objects on stderr (--event-log-handler console) and into a file
 // (--events FILE). Call in torchrun's order: rendezvous, ranks_assigned and worker_started for each round; at the end
-// worker_ended for each worker of the last round, then agent_ended. After a signal there is no worker_ended.
+// worker_ended for each worker of the last round (in muster run of every round), then agent_ended. After a signal there is
+// no worker_ended.
 class Events {
  public:
   // Opens the file (emptied) at once: kUsage when it cannot be written. With `send` lines go there instead: the launcher

@@ -198,6 +198,7 @@ void MemberNode::start(const std::string& master_addr) {
   plan_.master_addr = master_addr;
   plan_.variables = interface_variables(own_address_);
   if (!node_.stop_signals().empty()) return cannot_start("a signal asked this node to end");
+  if (job_.flavor == Flavor::kMuster && node_.crew() != nullptr) node_.crew()->record_ends(node_.events(), true);
   node_.events().rendezvous(Clock::now() - began_, plan_.restarts);
   node_.start_round(plan_);
 }

@@ -75,6 +75,8 @@ bool OneNode::restart_after_failure() {
     return false;
   }
   node_.voice().restarting(decision.reason, root);
+  // torchrun says nothing of a round that is not the last.
+  if (job_.flavor == Flavor::kMuster) node_.crew()->record_ends(node_.events(), true);
   ++plan_.restarts;
   ++plan_.round;
   return true;
@@ -87,9 +89,9 @@ int OneNode::conclude(Conclusion& conclusion, const std::optional<Error>& error)
   Crew& crew = *node_.crew();
   switch (ending_of(crew.anyone_failed(), signalled(), failed_first_, restarts_left)) {
     case Ending::kSucceeded:
-      return conclusion.succeeded(crew.workers());
+      return conclusion.succeeded(crew);
     case Ending::kFailed:
-      return conclusion.failed(crew.workers(), std::move(outcomes_), std::move(verdict_));
+      return conclusion.failed(crew, std::move(outcomes_), std::move(verdict_));
     case Ending::kSignalled:
       break;
   }

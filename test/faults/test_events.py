@@ -129,6 +129,23 @@ def test_events_into_a_file(run_muster, tmp_path):
     assert times == sorted(times) and times[0] > 1_700_000_000_000
 
 
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", 2]], ids=["one", "two"])
+def test_what_a_restart_follows_is_an_event(run_muster, tmp_path, nodes):
+    (tmp_path / "train.py").write_text("import os; os._exit(7 if os.environ['TORCHELASTIC_RESTART_COUNT'] == '0' else 0)")
+    done = run_muster(["run", *nodes, "--max-restarts", 1, "--events", "events", "train.py"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line)["metadata"] for line in (tmp_path / "events").read_text().splitlines()]
+    for rank in range(2 if nodes else 1):
+        own = [(e["state"], e["agent_restarts"]) for e in events if e["global_rank"] == rank]
+        assert [e for e in own if e[0] == "START"] == [("START", 0), ("START", 1)]
+        assert own[2:] == [("START", 1), ("SUCCEEDED", 1)] and own[1][1] == 0
+    # The others of that round may have been stopped before they could fail.
+    failed = [json.loads(e["metadata"])["exit_code"] for e in events if e["state"] == "FAILED"]
+    assert [7] in failed and all(e["agent_restarts"] == 0 for e in events if e["state"] == "FAILED")
+    rounds = [e["state"] for e in events if e["hostname"] == events[0]["hostname"] and e["state"] in ("RENDEZVOUS", "FAILED")]
+    assert nodes or rounds == ["RENDEZVOUS", "FAILED", "RENDEZVOUS"]
+
+
 def test_one_file_for_all_nodes(run_muster, tmp_path):
     (tmp_path / "train.py").write_text("")
     done = run_muster(["run", "--local-nodes", 2, "--nproc-per-node", 2, "--events", "events", "train.py"], cwd=tmp_path)
