@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 MUSTER := build/release/bin/muster
 
 .DEFAULT_GOAL := build
-.PHONY: help build all demo test unit bench fuzz lint format install uninstall setup release dev tsan clean soak long
+.PHONY: help build all demo test unit bench fuzz lint format install install-torchrun-completions uninstall setup release dev tsan clean soak long
 
 help:  ## this list
 	@echo 'make            the program: $(MUSTER)'
@@ -70,13 +70,25 @@ install: build  ## program, man page and completions under $(DESTDIR)$(PREFIX)
 	install -D -m 644 build/release/completion.zsh '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster'
 	$(MUSTER) completion fish >build/release/completion.fish
 	install -D -m 644 build/release/completion.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish'
+	$(if $(TORCHRUN),$(MAKE) install-torchrun-completions)
+
+install-torchrun-completions:
+	$(MUSTER) torchrun --print-completion bash >build/release/torchrun.bash
+	install -m 644 build/release/torchrun.bash '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/torchrun'
+	$(MUSTER) torchrun --print-completion zsh >build/release/torchrun.zsh
+	install -m 644 build/release/torchrun.zsh '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_torchrun'
+	echo "complete -c torchrun -w 'muster torchrun'" >build/release/torchrun.fish
+	install -m 644 build/release/torchrun.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/torchrun.fish'
 
 uninstall:  ## what install put there
 	rm -f '$(DESTDIR)$(PREFIX)/bin/muster' '$(DESTDIR)$(PREFIX)/share/man/man1/muster.1' \
 	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster' \
 	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster' \
 	  '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish'
-	if [ "$$(readlink '$(DESTDIR)$(PREFIX)/bin/torchrun')" = muster ]; then rm '$(DESTDIR)$(PREFIX)/bin/torchrun'; fi
+	if [ "$$(readlink '$(DESTDIR)$(PREFIX)/bin/torchrun')" = muster ]; then \
+	  rm -f '$(DESTDIR)$(PREFIX)/bin/torchrun' '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/torchrun' \
+	    '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_torchrun' \
+	    '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/torchrun.fish'; fi
 
 setup:  ## install what building, demo and tests need (and a virtual environment for the tests)
 	@tools/setup

@@ -25,12 +25,36 @@ def test_what_is_installed(installed):
         "bin/muster",
         "bin/torchrun",
         "share/bash-completion/completions/muster",
+        "share/bash-completion/completions/torchrun",
         "share/fish/vendor_completions.d/muster.fish",
+        "share/fish/vendor_completions.d/torchrun.fish",
         "share/man/man1/muster.1",
         "share/zsh/site-functions/_muster",
+        "share/zsh/site-functions/_torchrun",
     ]
     assert os.readlink(installed / "bin/torchrun") == "muster"
     assert not [p for p in installed.rglob("*") if p.is_file() and p.stat().st_size == 0]
+
+
+def test_torchrun_is_completed_too(installed):
+    """Each shell reads the file that has the command's name; in zsh it is the first line that registers it."""
+    share = installed / "share"
+    bash = share / "bash-completion/completions/torchrun"
+    ask = f"source {bash}; complete -p torchrun; COMP_WORDS=(torchrun --rdzv-b) COMP_CWORD=1; _muster; echo ${{COMPREPLY[@]}}"
+    said = subprocess.run(["bash", "-c", ask], capture_output=True, text=True).stdout.splitlines()
+    assert said[0].endswith("_muster torchrun") and said[1] == "--rdzv-backend"
+    assert (share / "zsh/site-functions/_torchrun").read_text().startswith("#compdef torchrun\n")
+    fish = share / "fish/vendor_completions.d"
+    ask = f"source {fish}/muster.fish; source {fish}/torchrun.fish; complete -C 'torchrun --rdzv-b'"
+    env = clean_env(HOME=installed, XDG_CONFIG_HOME=installed)
+    said = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, env=env, timeout=60)
+    assert said.stdout.startswith("--rdzv-backend"), said
+
+
+def test_uninstall_leaves_nothing(installed):
+    command = ["make", "-s", "-C", str(ROOT), "uninstall", f"DESTDIR={installed.parent}", "PREFIX=/usr"]
+    subprocess.run(command, check=True, env=clean_env())
+    assert not [p for p in installed.rglob("*") if not p.is_dir()]
 
 
 def test_glibc_is_all_it_needs(installed):
