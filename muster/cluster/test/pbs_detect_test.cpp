@@ -24,6 +24,7 @@ std::string data(const std::string& name) {
 
 using Variables = std::map<std::string, std::string>;
 
+// What OpenPBS 23.06.06 set in a lab of real daemons: pbs/record wrote it.
 Variables recorded(const std::string& name) {
   Variables variables;
   const std::string text = data(name + ".env");
@@ -75,39 +76,38 @@ TEST(PbsDetect, TheScript) {
   const Surroundings here = found("script");
   EXPECT_EQ(here.adapter, Adapter::kPbs);
   EXPECT_EQ(here.role, Role::kHead);
-  EXPECT_EQ(here.what, "batch script of PBS job 2.p0 (train) on 2 nodes");
-  EXPECT_EQ(here.job_id, "2.p0");
+  EXPECT_EQ(here.what, "batch script of PBS job 0.ctl (train) on 2 nodes");
+  EXPECT_EQ(here.job_id, "0.ctl");
   EXPECT_EQ(here.job_name, "train");
   EXPECT_EQ(here.step_id, "");
-  EXPECT_EQ(names(here), "p1 p2");
+  EXPECT_EQ(names(here), "n1.lab n2.lab");
   EXPECT_EQ(here.allocated, 2);
   EXPECT_EQ(here.node_rank, 0);
-  EXPECT_EQ(here.node_name, "p1");
-  EXPECT_THAT(here.clues, ::testing::Contains(Clue{"PBS_NODEFILE", "scatter.nodefile", "8 lines, 2 hosts"}));
+  EXPECT_EQ(here.node_name, "n1.lab");
+  EXPECT_THAT(here.clues, ::testing::Contains(Clue{"PBS_NODEFILE", "script.nodefile", "8 lines, 2 hosts"}));
   EXPECT_THAT(here.clues, ::testing::Contains(Clue{"PBS_TASKNUM", "1", "the script itself"}));
-  EXPECT_EQ(found("script_cgroups_hook").nodes, here.nodes);
 }
 
 TEST(PbsDetect, AnInteractiveShell) {
   const Surroundings here = found("interactive");
   EXPECT_EQ(here.role, Role::kHead);
-  EXPECT_EQ(here.what, "interactive shell of PBS job 3.p0 (STDIN) on 2 nodes");
+  EXPECT_EQ(here.what, "interactive shell of PBS job 7.ctl (STDIN) on 2 nodes");
 }
 
 TEST(PbsDetect, AJobOfAnArray) {
   const Surroundings here = found("array");
   EXPECT_EQ(here.role, Role::kHead);
-  EXPECT_EQ(here.job_id, "7[3].p0");
+  EXPECT_EQ(here.job_id, "4[3].ctl");
   EXPECT_THAT(here.clues, ::testing::Contains(Clue{"PBS_ARRAY_INDEX", "3", "which of an array's jobs"}));
 }
 
 TEST(PbsDetect, EveryKindOfNodefile) {
-  EXPECT_EQ(names(found("packed")), "p1");
-  EXPECT_EQ(found("packed").what, "batch script of PBS job 4.p0 (packed) on 1 node");
-  EXPECT_EQ(names(found("returning")), "p1 p2");  // not p1 p2 p1, as `uniq` has it
-  EXPECT_EQ(names(found("old_ppn")), "p1 p2");
+  EXPECT_EQ(names(found("packed")), "n1.lab");
+  EXPECT_EQ(found("packed").what, "batch script of PBS job 1.ctl (packed) on 1 node");
+  EXPECT_EQ(names(found("returning")), "n1.lab n2.lab");  // not n1 n2 n1, as `uniq` has it
+  EXPECT_EQ(names(found("old_ppn")), "n1.lab n2.lab");
   // pbs_tmrsh wants the names as the nodefile has them.
-  EXPECT_EQ(names(found("fqdn")), "gadi-gpu-v100-0079.gadi.nci.org.au gadi-gpu-v100-0080.gadi.nci.org.au");
+  EXPECT_EQ(names(found("short_names")), "n1 n2");
 }
 
 TEST(PbsDetect, Tasks) {
@@ -116,13 +116,14 @@ TEST(PbsDetect, Tasks) {
   EXPECT_EQ(first.node_rank, 0);
   EXPECT_EQ(first.step_id, "00000002");
   EXPECT_TRUE(first.nodes.empty());
-  EXPECT_EQ(first.what, "a task on node 0 of PBS job 2.p0 (train)");
+  EXPECT_EQ(first.what, "a task on node 0 of PBS job 0.ctl (train)");
 
   const Surroundings second = found("task_second_node");
   EXPECT_EQ(second.role, Role::kTask);
   EXPECT_EQ(second.node_rank, 1);
-  EXPECT_EQ(second.node_name, "p2");
-  EXPECT_EQ(second.what, "a task on node 1 of PBS job 2.p0 (train) on 2 nodes");
+  EXPECT_EQ(second.step_id, "10000001");
+  EXPECT_EQ(second.node_name, "n2.lab");
+  EXPECT_EQ(second.what, "a task on node 1 of PBS job 0.ctl (train) on 2 nodes");
   EXPECT_TRUE(found("task_second_node_no_nodefile").nodes.empty());
 
   Variables elsewhere = recorded("task_second_node");
@@ -130,14 +131,22 @@ TEST(PbsDetect, Tasks) {
   EXPECT_TRUE(found(elsewhere).nodes.empty());
 }
 
+TEST(PbsDetect, WhatPbsAttachHasAttachedSeesNoJob) {
+  auto here = detect_in(recorded("attached"));
+  ASSERT_TRUE(here.ok());
+  EXPECT_FALSE(here->has_value());
+}
+
 TEST(PbsDetect, ANodefileThatIsNotThere) {
-  EXPECT_THAT(error_in(recorded("nodefile_missing")),
+  Variables odd = recorded("script");
+  odd["PBS_NODEFILE"] = "missing.nodefile";
+  EXPECT_THAT(error_in(odd),
               ::testing::AllOf(HasSubstr("this is a PBS job, but its nodefile cannot be read"),
                                HasSubstr("missing.nodefile"), HasSubstr("; start muster outside of a container")));
-  EXPECT_THAT(error_in(recorded("nodefile_unset")), HasSubstr("this is a PBS job, but PBS_NODEFILE is not set; start"));
-  Variables odd = recorded("script");
   odd["PBS_NODEFILE"] = "qstat.txt";
   EXPECT_THAT(error_in(odd), HasSubstr("its nodefile qstat.txt is not as it should be: line 1"));
+  odd.erase("PBS_NODEFILE");
+  EXPECT_THAT(error_in(odd), HasSubstr("this is a PBS job, but PBS_NODEFILE is not set; start"));
 }
 
 TEST(PbsDetect, VariablesThatMakeNoSense) {
@@ -145,7 +154,7 @@ TEST(PbsDetect, VariablesThatMakeNoSense) {
   variables["PBS_NODENUM"] = "first";
   EXPECT_EQ(error_in(variables), "PBS_NODENUM is \"first\", which is no number of a node");
   variables["PBS_NODENUM"] = "2";
-  EXPECT_THAT(error_in(variables), HasSubstr("PBS_NODENUM is 2, and its nodefile scatter.nodefile names 2 hosts"));
+  EXPECT_THAT(error_in(variables), HasSubstr("PBS_NODENUM is 2, and its nodefile script.nodefile names 2 hosts"));
   variables.erase("PBS_JOBID");
   EXPECT_THAT(error_in(variables), HasSubstr("PBS_JOBID is not"));
 }
@@ -160,15 +169,15 @@ TEST(PbsTimeLeft, Walltimes) {
     EXPECT_FALSE(parse_walltime(text)) << text;
 }
 
-constexpr time_t kStart = 1794758282;  // Sun Nov 15 15:58:02 2026 UTC
+constexpr time_t kStart = 1794809716;  // Mon Nov 16 06:15:16 2026 UTC, the stime of qstat.txt
 
 TEST(PbsTimeLeft, SinceTheStartWhereThatAgrees) {
-  const std::string qstat = data("qstat.txt");  // 1 h, of which 10:02 had been used at some time
+  const std::string qstat = data("qstat.txt");  // 1 h, of which 26 s had been used at some time
   auto left = [&](time_t now) { return time_left(qstat, now).value().value(); };
-  EXPECT_EQ(left(kStart + 602), seconds(3600 - 602));
-  EXPECT_EQ(left(kStart + 700), seconds(3600 - 700));  // newer than what MOM last said
-  EXPECT_EQ(left(kStart + 2000), seconds(3600 - 602)) << "it was suspended";
-  EXPECT_EQ(left(kStart - 5000), seconds(3600 - 602)) << "another clock";
+  EXPECT_EQ(left(kStart + 26), seconds(3600 - 26));
+  EXPECT_EQ(left(kStart + 125), seconds(3600 - 125));  // newer than what MOM last said
+  EXPECT_EQ(left(kStart + 2000), seconds(3600 - 26)) << "it was suspended";
+  EXPECT_EQ(left(kStart - 5000), seconds(3600 - 26)) << "another clock";
 }
 
 TEST(PbsTimeLeft, WhatIsMissing) {
@@ -178,7 +187,7 @@ TEST(PbsTimeLeft, WhatIsMissing) {
   EXPECT_EQ(time_left(limit, 5).value(), seconds(600));
   EXPECT_EQ(time_left(limit + "    resources_used.walltime = 00:00:30\n", 5).value(), seconds(570));
   EXPECT_EQ(time_left(limit + "    resources_used.walltime = 00:20:30\n", 5).value(), seconds(0));
-  EXPECT_EQ(time_left(limit + "    stime = Sun Nov 15 15:58:02 2026\n", kStart + 60).value(), seconds(540));
+  EXPECT_EQ(time_left(limit + "    stime = Mon Nov 16 06:15:16 2026\n", kStart + 60).value(), seconds(540));
   EXPECT_EQ(time_left("    Resource_List.walltime = 0\n\t1:00:00\n", 5).value(), seconds(3600)) << "continued";
   auto wrong = time_left("    Resource_List.walltime = soon\n", 5);
   ASSERT_FALSE(wrong.ok());
