@@ -80,6 +80,7 @@ class Cluster:
         share = sorted({os.path.abspath(place) for place in places if os.path.isdir(place)})
         # What stays the machine's in the nodes' /tmp.
         self._shared_names = {pathlib.Path(d).parts[2] for d in (self.directory, *share) if str(d).startswith("/tmp/")}
+        self.uid = os.getuid()  # whose the jobs are
         self.jobs = []
         self._daemons = set()
         self.has_killed = self.has_killed_all = False  # something of muster, or all of it on a node, with SIGKILL
@@ -139,7 +140,8 @@ class Cluster:
         for pid, state in processes_of(its.pid).items():
             if pid not in own and state != "Z":
                 words = command_line(pid)
-                if not words.endswith(": slurmscriptd"):  # slurmctld's other half
+                # slurmctld's other half; workers of a data base
+                if not words.endswith(": slurmscriptd") and not words.startswith("postgres: "):
                     found[pid] = words
         return found
 
@@ -188,8 +190,10 @@ class Cluster:
         It must be empty, but nobody can remove the socket of a muster that was killed; nor a directory for temporary
         files when agent and warden were killed at once.
         """
-        if path.name == f"muster-{os.getuid()}":
+        if path.name == f"muster-{self.uid}":
             return self.has_killed or not any(path.iterdir())
+        if path.name.startswith("PostgreSQL."):  # of a scheduler's data base
+            return True
         return path.name in self._shared_names or (self.has_killed_all and path.name.startswith("muster_"))
 
     def assert_nothing_left(self, within=GONE_WITHIN_S):
@@ -229,6 +233,10 @@ class Cluster:
 
     def boot(self, name):
         lifecycle.boot(self.lab, self.lab.node(name))
+
+    def replace(self, name, path, source):
+        """What a path is on this node alone: another file or directory."""
+        lab_node.replace(self.lab.node(name), str(path), str(source))
 
     def replace_program(self, name, program=None):
         """What muster is on this node, at the path where all have it; None: nothing is there."""

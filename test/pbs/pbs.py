@@ -15,8 +15,12 @@ COMMANDS = ("pbs_tmrsh", "pbs_attach", "qstat")
 class Pbs:
     """A daemon on every node of the cluster. `commands`: those that are installed, and on the PATH of scripts."""
 
+    nodefiles = temporary = "/run/pbs"
+    user = "root"
+
     def __init__(self, cluster, commands=COMMANDS, path=()):
         self.cluster = cluster
+        self._hide_real_ones()
         self.directory = cluster.shared / "pbs"
         self.directory.mkdir()
         self.bin = cluster.shared / "pbs-bin"
@@ -31,6 +35,14 @@ class Pbs:
         self.moms = {name: self._start(name) for name in cluster.names}
         for mom in self.moms.values():
             mom.expect("mom is up")
+
+    def _hide_real_ones(self):
+        """muster looks there for the commands of PBS, too."""
+        nothing = self.cluster.shared / "no-pbs"
+        nothing.mkdir()
+        for path, source in (("/etc/pbs.conf", "/dev/null"), ("/opt/pbs", nothing)):
+            for name in self.cluster.names if os.path.exists(path) else ():
+                self.cluster.replace(name, path, source)
 
     def _start(self, name):
         mom = self.cluster.exec(name, [STAND_INS / "mom", name, self.directory, self.cluster.home], cwd="/")
@@ -69,7 +81,7 @@ class PbsJob:
 
     def _text(self, suffix):
         try:
-            return (self.pbs.directory / f"{self.id}.{suffix}").read_text()
+            return (self.pbs.directory / f"{self.id}.{suffix}").read_text(errors="replace")
         except FileNotFoundError:
             return ""
 
@@ -96,6 +108,10 @@ class PbsJob:
 
     def qdel(self):
         self.pbs.ask(self.first, do="qdel", id=self.id)
+
+    def kill_on(self, name):
+        """What is the job's on one node."""
+        self.pbs.ask(name, do="kill_job", id=self.id)
 
     def qsig(self, number):
         self.pbs.ask(self.first, do="signal", id=self.id, number=int(number))
