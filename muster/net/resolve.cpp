@@ -88,12 +88,18 @@ Error no_answer(const std::string& name, Duration waited) {
 
 }  // namespace
 
+Error cannot_resolve(const std::string& name, int gai_error) {
+  // What a resolver without an upstream says of any name that it does not know.
+  const std::string_view doubt = gai_error == EAI_AGAIN ? ", or the name is misspelt" : "";
+  return {ErrorKind::kPeer, fmt::format("cannot resolve '{}': {}{}", name, gai_strerror(gai_error), doubt), {}};
+}
+
 Result<std::vector<Address>> ask_system(const std::string& name) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = ::getaddrinfo(name.c_str(), nullptr, &hints, &found);
-  if (error != 0) return Error{ErrorKind::kPeer, fmt::format("cannot resolve '{}': {}", name, gai_strerror(error)), {}};
+  if (error != 0) return cannot_resolve(name, error);
   std::vector<Address> addresses;
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
     Address address;

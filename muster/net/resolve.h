@@ -18,6 +18,8 @@ using Resolver = std::function<Result<std::vector<Address>>(const std::string& n
 // getaddrinfo(): the hosts file, DNS, whatever nsswitch.conf says. Without an answer it gives up after seconds, or
 // minutes.
 Result<std::vector<Address>> ask_system(const std::string& name);
+// getaddrinfo()'s failure in words.
+Error cannot_resolve(const std::string& name, int gai_error);
 
 // One question to a resolver, in a thread of its own, since no resolver knows a deadline. Whoever has waited long
 // enough destroys the Lookup: the thread ends when the resolver does, and touches nothing of ours then. It may read the

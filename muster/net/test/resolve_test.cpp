@@ -1,6 +1,7 @@
 #include "muster/net/resolve.h"
 
 #include <gmock/gmock.h>
+#include <netdb.h>
 
 #include <atomic>
 #include <csignal>
@@ -74,6 +75,12 @@ TEST(Resolve, AnUnknownNameIsAnErrorOfItsOwn) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().kind, ErrorKind::kPeer);
   EXPECT_EQ(found.error().message, "cannot resolve 'n1'");
+}
+
+TEST(Resolve, ATemporaryFailureMayBeAMisspeltName) {
+  const std::string temporary = cannot_resolve("n9", EAI_AGAIN).text();
+  EXPECT_TRUE(temporary.starts_with("cannot resolve 'n9': ") && temporary.ends_with(", or the name is misspelt"));
+  EXPECT_FALSE(cannot_resolve("n9", EAI_NONAME).text().ends_with(", or the name is misspelt"));
 }
 
 TEST(Resolve, ASilentResolverIsNotWaitedFor) {
