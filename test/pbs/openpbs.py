@@ -93,6 +93,7 @@ class OpenPbs:
         chunks = "+".join(f"1:ncpus=1:host={host}" for host in lines or self.cluster.names)
         words = ["-N", name, "-l", f"select={chunks}", "-l", f"walltime={int(walltime)}", "-f", "-k", "doe"]
         words += ["-o", f"{self.directory}/", "-e", f"{self.directory}/"]
+        words += ["-C", "#NOT-PBS"]  # what a script asks for is of another site
         self._open()
         self._run("run", "ctl", self.bin / "qmgr", "-c", f"set queue workq kill_delay = {kill_delay}")
         if identity:  # the third of an array, whose others have nothing to do
