@@ -66,7 +66,8 @@ int Conclusion::not_started(const Error& error) {
 
 int Conclusion::member_ended(const Crew* crew, int exit_code, const std::string& text) {
   record_member(crew, exit_code == 0 ? "" : "the job failed");
-  if (!text.empty()) console_.write(Stream::kStderr, text);
+  const bool bright = wants_colour(job_) && !torchrun_;
+  if (!text.empty()) console_.write(Stream::kStderr, bright ? with_bright_headline(text) : text);
   return torchrun_ && exit_code != 0 ? kTorchrunFailed : exit_code;
 }
 

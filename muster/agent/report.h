@@ -86,6 +86,8 @@ struct Report {
 // For people: the root cause with its last words, the others one line each. `colour` for a terminal. All of them end
 // with a newline and are valid UTF-8 without control characters, whatever the workers wrote.
 std::string render(const Report& report, bool colour);
+// A report that was rendered without colour, elsewhere, for a terminal here.
+std::string with_bright_headline(const std::string& report);
 // torchrun's ChildFailedError: the last line of its traceback and the box. Bytes of the error file are shown as they
 // are, as there.
 std::string render_torchrun(const Report& report);

@@ -31,6 +31,7 @@ constexpr auto kShowPeriod = std::chrono::milliseconds(250);
 // For agents to hear of the end and to deliver what their workers wrote; longer as long as output keeps coming.
 constexpr auto kLastWordTime = std::chrono::seconds(10);
 constexpr auto kFlushTime = std::chrono::seconds(5);
+constexpr std::string_view kErrorLine = "muster: error: ";  // as an agent says what it ends with
 
 class FanOutRun {
  public:
@@ -42,6 +43,7 @@ class FanOutRun {
   struct Place {
     int attempts = 0;
     std::string complaint;  // of its agent, about what keeps it from joining
+    std::string error;      // the same as a line on its stderr
     bool joined = false;
     bool ended = false;  // its agent, or the way to it
     net::EventLoop::TimerId retry = 0;
@@ -53,6 +55,7 @@ class FanOutRun {
   std::string describe(const std::string& question);
   cluster::Starter::Handlers starter_handlers();
   void agent_said(int position, std::string_view line);
+  void say(int position, std::string_view line);
   void agent_failed(int position, const Error& why, bool may_try_again);
   void node_joined(const rendezvous::Node& node);
   void node_gone(const rendezvous::Node& node);
@@ -134,7 +137,7 @@ int FanOutRun::run() {
 // --- Agents ---------------------------------------------------------------------------------------------------------
 
 cluster::Starter::Handlers FanOutRun::starter_handlers() {
-  return {.progress = [this](int position, const std::string& what) { head_.set_note(position, what); },
+  return {.progress = [this](int position, const std::string& what) { head_.set_progress(position, what); },
           .failed = [this](int position, const Error& why,
                            bool may_try_again) { agent_failed(position, why, may_try_again); },
           .said = [this](int position, std::string_view line) { agent_said(position, line); }};
@@ -143,14 +146,21 @@ cluster::Starter::Handlers FanOutRun::starter_handlers() {
 void FanOutRun::agent_said(int position, std::string_view line) {
   if (line.starts_with(agent::kCannotReach)) {
     line.remove_prefix(agent::kCannotReach.size());
-    return head_.set_note(position, fmt::format("its agent cannot reach {}", line));
+    return head_.set_progress(position, fmt::format("its agent cannot reach {}", line));
   }
   if (line.starts_with(agent::kSettingUp)) {
     line.remove_prefix(agent::kSettingUp.size());
-    return head_.set_note(position, fmt::format("setting up: {}", line));
+    return head_.set_progress(position, fmt::format("setting up: {}", line));
   }
-  // What keeps a node from a job that is over is no news.
-  if (head_.over() && !places_[static_cast<size_t>(position)].joined) return;
+  Place& place = places_[static_cast<size_t>(position)];
+  if (place.joined) return say(position, line);
+  if (head_.over()) return;  // what keeps a node from a job that is over is no news
+  // It is said together with what comes of it.
+  if (!line.starts_with(kErrorLine)) return say(position, line);
+  place.error = line.substr(kErrorLine.size());
+}
+
+void FanOutRun::say(int position, std::string_view line) {
   console_.write(agent::Stream::kStderr,
                  fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, printable(line)));
 }
@@ -164,6 +174,7 @@ void FanOutRun::start_agent(int position) {
   Place& place = places_[static_cast<size_t>(position)];
   ++place.attempts;
   place.complaint.clear();
+  place.error.clear();
   place.ended = false;
   const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
   if (spec_.way != Way::kLocal) names_.ask(host.name);
@@ -202,7 +213,7 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
   loop_.cancel(place.retry);
   starter_->abandon(position);
   const bool lived = Clock::now() - node.joined >= kLife;
-  place = {.attempts = lived ? 0 : place.attempts, .complaint = {}};
+  place = {.attempts = lived ? 0 : place.attempts, .complaint = {}, .error = {}};
   // An agent that dies as soon as it is there, a spare's perhaps, is not started for ever.
   if (!lived) return agent_failed(position, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true);
   place.retry = loop_.call_after(rendezvous::kFenceMargin, [this, position] { start_agent(position); });
@@ -221,7 +232,9 @@ void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again)
   if (reason.empty()) reason = place.complaint;
   if (reason.empty()) reason = decision.hopeless ? why.text() : why.message;
   if (reason.starts_with(host + ": ")) reason.erase(0, host.size() + 2);
-  head_.set_note(position, decision.hopeless ? reason : fmt::format("{}, attempt {}", reason, place.attempts));
+  if (place.error.starts_with(host + ": ")) place.error.erase(0, host.size() + 2);
+  if (reason.find(place.error) == std::string::npos) say(position, std::string(kErrorLine) + place.error);
+  head_.set_failure(position, reason, decision.hopeless ? 0 : place.attempts);
   if (decision.hopeless) coordinator_->host_hopeless(position, reason, exit_code(why));
   if (decision.again) place.retry = loop_.call_after(decision.after, [this, position] { start_agent(position); });
 }

@@ -22,6 +22,11 @@ constexpr int kTorchrunFailed = 1;
 // Sooner than this nobody wonders what we wait for.
 constexpr auto kSilence = std::chrono::seconds(1);
 constexpr size_t kKeptRefusals = 16;
+constexpr size_t kRefusalsInHeadline = 2;
+
+std::string refused_text(const std::pair<const std::string, std::string>& refusal) {
+  return fmt::format("refused {}: {}", refusal.first, refusal.second);
+}
 
 // Of a node that came and gave up, by its agent's exit code.
 std::string kind_of_refusal(int code) {
@@ -38,6 +43,19 @@ std::string kind_of_refusal(int code) {
   }
 }
 
+// "waiting for n4, 12.5 s left" says nothing new when it is 12 s.
+std::string without_times(std::string_view text) {
+  std::string rest;
+  while (!text.empty()) {
+    const size_t number = std::min(text.find_first_not_of("0123456789."), text.size());
+    const std::string_view behind = text.substr(number);
+    const bool time = number > 0 && (behind == " s" || behind.starts_with(" s "));
+    if (!time) rest += text.substr(0, std::max<size_t>(number, 1));
+    text.remove_prefix(std::max<size_t>(number, 1));
+  }
+  return rest;
+}
+
 // The same way of failing has the same text, whichever pid, address or time it speaks of.
 std::string fingerprint_of(const agent::WorkerOutcome& root) {
   const std::string& exception = root.output.exception_line;
@@ -50,25 +68,32 @@ std::string fingerprint_of(const agent::WorkerOutcome& root) {
 Head::Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership)
     : console_(console), job_(job), membership_(membership) {}
 
-void Head::set_note(int position, const std::string& note) { notes_[position] = escaped(note); }
+void Head::set_progress(int position, const std::string& what) { notes_[position].progress(what); }
+
+void Head::set_failure(int position, const std::string& why, int attempts) { notes_[position].failure(why, attempts); }
 
 void Head::show_waiting(const State& state, TimePoint now) {
   using rendezvous::RoundState;
   const bool waits = state.round_state == RoundState::kNone || state.round_state == RoundState::kStopping;
   const Duration elapsed = now - state.began;
   if (over() || !waits || !state.gathering || elapsed < kSilence) return hide_waiting();
-  const std::string line = waiting_for(state);
   if (console_.is_terminal(agent::Stream::kStderr)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
-    console_.set_live_line("muster: " + line, fmt::format(" · {} s", seconds));
+    console_.set_live_line("muster: " + waiting_for(state), fmt::format(" · {} s", seconds));
     live_line_ = true;
-  } else if (line != said_waiting_) {
-    said_waiting_ = line;
-    console_.log().info("{}", line);
+    return;
   }
+  std::map<int, std::string> news;
+  for (const auto& [position, note] : notes_) news[position] = note.news();
+  const std::string line = waiting_line(state, membership_, news);
+  if (std::exchange(said_waiting_, line) != line) console_.log().info("{}", line);
 }
 
-std::string Head::waiting_for(const State& state) const { return waiting_line(state, membership_, notes_); }
+std::string Head::waiting_for(const State& state) const {
+  std::map<int, std::string> notes;
+  for (const auto& [position, note] : notes_) notes[position] = note.now();
+  return waiting_line(state, membership_, notes);
+}
 
 void Head::hide_waiting() {
   if (std::exchange(live_line_, false)) console_.set_live_line("");
@@ -104,9 +129,14 @@ void Head::changed(const State& state, const Decision& decision) {
   lost_ = state.lost;
   signal_ = state.stop_signal;
   signalled_host_ = state.stop_host;
+  hopeless_.clear();
+  for (const auto& [position, why] : state.hopeless) hopeless_.insert(position);
+  const size_t may_come = rendezvous::expected_hosts(state, membership_).awaited.size();
+  timed_out_ = membership_.expected == 0 || state.nodes.size() + may_come >= rendezvous::needed_nodes(membership_);
   switch (decision.kind) {
     case Decision::Kind::kStopRound:
-      if (decision.counts_as_restart) break;  // who failed has been said
+      if (decision.counts_as_restart) break;                    // who failed has been said
+      if (state.stop_signal && state.stop_host.empty()) break;  // so has who was signalled
       [[fallthrough]];
     case Decision::Kind::kDropNode:
       console_.log().info("{}", decision.reason);
@@ -117,9 +147,14 @@ void Head::changed(const State& state, const Decision& decision) {
       if (state.round >= 0) console_.log().info("{}", decision.reason);
       break;
     default:
-      console_.log().debug("{}", decision.reason);
+      log_once(decision.reason);
   }
   round_ = std::max(state.round, 0);
+}
+
+void Head::log_once(const std::string& reason) {
+  std::string lasting = without_times(reason);
+  if (std::exchange(logged_, lasting) != lasting) console_.log().debug("{}", reason);
 }
 
 void Head::round_started(const State& state) {
@@ -182,6 +217,22 @@ int Head::exit_code() const {
   return ending_->exit_code != 0 && torchrun() ? kTorchrunFailed : ending_->exit_code;
 }
 
+// But for those whom the message has named already.
+std::vector<std::string> Head::missing_nodes(size_t refusals_told) const {
+  std::vector<std::string> missing;
+  for (const auto& [position, note] : notes_) {
+    // Nobody has waited for those that were on their way when it was clear that too few could come.
+    if (hopeless_.contains(position) || (!timed_out_ && !note.has_failed())) continue;
+    const auto index = static_cast<size_t>(position);
+    const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";
+    missing.push_back(fmt::format("{}: {}", host, note.all()));
+  }
+  for (auto refusal = std::next(refusals_.begin(), static_cast<ptrdiff_t>(refusals_told)); refusal != refusals_.end();
+       ++refusal)
+    missing.push_back(refused_text(*refusal));
+  return missing;
+}
+
 agent::Report Head::make_report() const {
   const std::string& ending = ending_->ending;
   const bool by_worker = (ending == "worker-failed" || ending == "crash-loop") && start_error_.empty();
@@ -204,12 +255,16 @@ agent::Report Head::make_report() const {
   }
   if (ending == "join-timeout") report.kind = kind_of_refusal(ending_->exit_code);
   if (ending == "join-timeout" || ending == "node-lost") {  // too few came, or came back
-    for (const auto& [position, note] : notes_) {
-      const auto index = static_cast<size_t>(position);
-      const std::string host = index < membership_.expected_hosts.size() ? membership_.expected_hosts[index] : "";
-      report.lost_nodes.push_back(fmt::format("{}: {}", host, note.empty() ? "never heard of" : note));
+    // Where nobody knows who should come, whoever came and was refused is the likeliest cause.
+    size_t told = 0;
+    std::string causes;
+    for (auto refusal = refusals_.begin(); refusal != refusals_.end() && told < kRefusalsInHeadline; ++refusal) {
+      if (membership_.expected > 0) break;
+      causes += refused_text(*refusal) + "; ";
+      ++told;
     }
-    for (const auto& [who, why] : refusals_) report.lost_nodes.push_back(fmt::format("refused {}: {}", who, why));
+    report.message = causes + report.message;
+    for (std::string& missing : missing_nodes(told)) report.lost_nodes.push_back(std::move(missing));
   }
   return report;
 }

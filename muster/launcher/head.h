@@ -3,12 +3,14 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "muster/agent/console.h"
 #include "muster/agent/job.h"
 #include "muster/agent/report.h"
+#include "muster/launcher/host_note.h"
 #include "muster/rendezvous/coordinator.h"
 
 namespace muster::launcher {
@@ -21,8 +23,10 @@ class Head : public rendezvous::CoordinatorClient {
 
   // --events: those of all nodes go there. Emptied at once.
   Result<void> open_events(const std::string& path);
-  // What is known of a host that has not joined: "ssh: connection refused, attempt 3".
-  void set_note(int position, const std::string& note);
+  // What is done about a host that has not joined: "connecting, attempt 2".
+  void set_progress(int position, const std::string& what);
+  // Why its last attempt failed: "ssh: connection refused". `attempts`: that many have; 0: no other will be made.
+  void set_failure(int position, const std::string& why, int attempts);
   // Shows, or says, whom we wait for; call it now and then while there is time to wait.
   void show_waiting(const rendezvous::State& state, TimePoint now);
   void hide_waiting();
@@ -58,6 +62,8 @@ class Head : public rendezvous::CoordinatorClient {
 
  private:
   agent::Report make_report() const;
+  std::vector<std::string> missing_nodes(size_t refusals_told) const;
+  void log_once(const std::string& reason);
   void write_events(const std::string& lines);
   void show_progress(const std::string& host, const std::string& text);
   bool torchrun() const { return job_.flavor != agent::Flavor::kMuster; }
@@ -65,10 +71,12 @@ class Head : public rendezvous::CoordinatorClient {
   agent::Console& console_;
   const agent::JobSpec& job_;
   const rendezvous::MembershipOptions& membership_;
-  std::map<int, std::string> notes_;             // by position
+  std::map<int, HostNote> notes_;                // by position
+  std::set<int> hopeless_;                       // positions: why is part of the reason that the job ends with
+  bool timed_out_ = true;                        // else it ended because too few could come
   std::map<std::string, std::string> refusals_;  // by name or address
   std::string reason_;
-  std::string said_waiting_;
+  std::string said_waiting_, logged_;
   bool live_line_ = false;
   std::string progress_of_;  // the host whose worker's progress is shown
   int round_ = -1, restarts_ = 0;

@@ -5,10 +5,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <list>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "muster/launcher/status_directory.h"
 
@@ -77,6 +80,28 @@ double unix_time(TimePoint time) {
 
 }  // namespace
 
+std::vector<rendezvous::NodeId> listed_nodes(const rendezvous::State& state) {
+  std::vector<rendezvous::NodeId> nodes;
+  for (rendezvous::NodeId member : state.members)
+    if (state.nodes.contains(member)) nodes.push_back(member);
+  const std::set<rendezvous::NodeId> members(nodes.begin(), nodes.end());
+  const auto spares = static_cast<ptrdiff_t>(nodes.size());
+  for (const auto& [id, node] : state.nodes)
+    if (!members.contains(id)) nodes.push_back(id);
+  auto place = [&](rendezvous::NodeId id) { return state.nodes.at(id).join.position.value_or(INT_MAX); };
+  std::stable_sort(nodes.begin() + spares, nodes.end(), [&](auto a, auto b) { return place(a) < place(b); });
+  return nodes;
+}
+
+std::vector<std::string> still_gone(const rendezvous::State& state) {
+  std::vector<std::string> gone = state.gone;
+  for (const auto& each : state.nodes) {
+    const std::string about = each.second.join.host + " ";
+    std::erase_if(gone, [&](const std::string& sentence) { return sentence.starts_with(about); });
+  }
+  return gone;
+}
+
 class StatusServer::Impl {
  public:
   Impl(net::EventLoop& loop, const agent::JobSpec& job, const rendezvous::Coordinator& coordinator, const Head& head,
@@ -136,10 +161,10 @@ class StatusServer::Impl {
     const rendezvous::State& state = coordinator_.state();
     Json nodes = Json::array();
     const std::map<rendezvous::NodeId, int> first_ranks = ranks_of_members(state);
-    for (const auto& [id, node] : state.nodes) {
+    for (rendezvous::NodeId id : listed_nodes(state)) {
       auto first_rank = first_ranks.find(id);
-      nodes.push_back(
-          describe(id, node, first_rank == first_ranks.end() ? std::nullopt : std::optional(first_rank->second)));
+      nodes.push_back(describe(id, state.nodes.at(id),
+                               first_rank == first_ranks.end() ? std::nullopt : std::optional(first_rank->second)));
     }
     Json json = {{"job", coordinator_.job()},
                  {"run_id", job_.run_id},
@@ -152,7 +177,7 @@ class StatusServer::Impl {
                  {"max_restarts", job_.max_restarts},
                  {"message", head_.last_reason()},
                  {"nodes", nodes},
-                 {"lost", state.gone}};
+                 {"lost", still_gone(state)}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 

@@ -32,7 +32,7 @@ std::string signal_text(int signal) {
 // A signal to one muster ends the job on every node: all are told which.
 std::string who_was_signalled(const State& state) {
   const std::string signal = signal_text(*state.stop_signal);
-  return state.stop_host.empty() ? fmt::format("stopped by {}", signal)
+  return state.stop_host.empty() ? fmt::format("muster received {}", signal)
                                  : fmt::format("{}'s muster received {}", state.stop_host, signal);
 }
 
@@ -189,20 +189,39 @@ std::string awaited_text(const MembershipOptions& options, const ExpectedHosts& 
   return some_of(hosts.awaited, ", ", [&](int position) { return host_name(options, position); });
 }
 
-// "n3: connection refused; n4: given up"
+// "n3, n4: connection refused; n5: given up"
 std::string hopeless_text(const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
-  return some_of(hosts.hopeless, "; ", [&](int position) {
+  std::vector<std::pair<std::string, std::vector<int>>> causes;  // in the order of their first hosts
+  for (int position : hosts.hopeless) {
     const std::string& why = state.hopeless.at(position).why;
-    return host_name(options, position) + ": " + (why.empty() ? "given up" : why);
+    auto known = std::ranges::find(causes, why, &decltype(causes)::value_type::first);
+    if (known == causes.end()) known = causes.insert(known, {why, {}});
+    known->second.push_back(position);
+  }
+  return some_of(causes, "; ", [&](const auto& cause) {
+    std::string names = some_of(cause.second, ", ", [&](int position) { return host_name(options, position); });
+    return names + ": " + (cause.first.empty() ? "given up" : cause.first);
   });
 }
 
-// "2 of 4 nodes", "1 of 4 nodes, 2 are needed"
-std::string count_text(size_t count, const State& state, const MembershipOptions& options) {
+// How many there are at best.
+size_t best_count(const State& state, const MembershipOptions& options) {
   size_t needed = needed_nodes(options), most = most_nodes(state, options);
-  if (options.expected > 0) most = std::min(most, std::max(needed, static_cast<size_t>(options.expected)));
+  return options.expected > 0 ? std::min(most, std::max(needed, static_cast<size_t>(options.expected))) : most;
+}
+
+// "2 of 4 nodes", "1 of 4 nodes, 2 needed"
+std::string count_text(size_t count, const State& state, const MembershipOptions& options) {
+  size_t needed = needed_nodes(options), most = best_count(state, options);
   std::string text = fmt::format("{} of {}", count, nodes_text(most));
   return count < needed && needed < most ? fmt::format("{}, {} needed", text, needed) : text;
+}
+
+// "only 1 of 4 nodes can come, 2 are needed"
+std::string too_few_text(size_t count, const State& state, const MembershipOptions& options) {
+  size_t needed = needed_nodes(options), most = best_count(state, options);
+  std::string text = count == 0 ? "no node can come" : fmt::format("only {} of {} can come", count, nodes_text(most));
+  return needed < most ? fmt::format("{}, {} {} needed", text, needed, needed == 1 ? "is" : "are") : text;
 }
 
 Decision open(const State& state, const MembershipOptions& options, const std::string& why) {
@@ -237,8 +256,8 @@ void tell_of_unnamed(const State& state, const MembershipOptions& options, std::
 }
 
 Decision end_with_too_few(const State& state, const MembershipOptions& options, const ExpectedHosts& hosts,
-                          const std::string& when) {
-  std::vector<std::string> parts = {fmt::format("{}{}", count_text(state.nodes.size(), state, options), when)};
+                          std::string how_few) {
+  std::vector<std::string> parts = {std::move(how_few)};
   if (!state.gone.empty()) parts.push_back(sentences(state.gone));
   if (!hosts.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, hosts));
   if (options.expected == 0 && state.round < 0) tell_of_unnamed(state, options, parts);
@@ -252,10 +271,13 @@ Decision end_with_too_few(const State& state, const MembershipOptions& options, 
 Decision with_too_few(TimePoint now, const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
   TimePoint deadline = state.began + options.join_timeout;
   if (now >= deadline)
-    return end_with_too_few(state, options, hosts, fmt::format(" after {}", seconds(now - state.began)));
-  if (options.expected > 0 && state.nodes.size() + hosts.awaited.size() < needed_nodes(options))
+    return end_with_too_few(
+        state, options, hosts,
+        fmt::format("{} after {}", count_text(state.nodes.size(), state, options), seconds(now - state.began)));
+  size_t at_best = state.nodes.size() + hosts.awaited.size();
+  if (options.expected > 0 && at_best < needed_nodes(options))
     return end_with_too_few(state, options, {.here = hosts.here, .awaited = {}, .hopeless = hosts.hopeless},
-                            hosts.awaited.empty() ? " and no other can come" : " and not enough can come");
+                            too_few_text(at_best, state, options));
   return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options),
                           awaited_text(options, hosts), seconds(deadline - now)),
               deadline);

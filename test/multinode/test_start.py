@@ -134,6 +134,15 @@ def test_a_first_node_that_is_alone_says_its_doubt(lab, beats):
     assert re.search(rf"1 of 2 nodes after .*{doubt}", job.err), job.said()
 
 
+def test_the_headline_is_bright_on_the_terminal_of_a_node(lab):
+    cluster = lab(1)
+    how = f"--nnodes 1:2 --rdzv-backend c10d --rdzv-endpoint localhost:{PORT} --rdzv-conf last_call_timeout=1"
+    words = f"{cluster.muster_program} run {how} --no-python false"
+    job = cluster.exec("n1", ["script", "-qec", words, "/dev/null"])  # a terminal
+    assert job.end() == 1, job.said()
+    assert "\x1b[1;31mmuster: false failed" in job.out, job.said()
+
+
 def test_c10d_says_that_it_ignores_the_node_rank(lab, beats):
     cluster = lab(2)
     run = start(cluster, "c10d", [BEAT, beats.directory], options=["--node-rank", 1])

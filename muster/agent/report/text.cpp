@@ -126,4 +126,11 @@ std::string render(const Report& report, bool colour) {
   return text.take();
 }
 
+std::string with_bright_headline(const std::string& report) {
+  const Paint paint = paint_for(true);
+  const size_t end = report.find('\n');
+  if (end == std::string::npos) return report;
+  return fmt::format("{}{}{}{}", paint.headline, report.substr(0, end), paint.reset, report.substr(end));
+}
+
 }  // namespace muster::agent

@@ -59,6 +59,9 @@ TEST(Render, ColourChangesNothingElse) {
       plain += painted[i];
   }
   EXPECT_EQ(plain, render(report, false));
+  const std::string bright = with_bright_headline(plain);
+  EXPECT_EQ(bright.substr(0, bright.find('\n')), painted.substr(0, painted.find('\n')));
+  EXPECT_EQ(bright.substr(bright.find('\n')), plain.substr(plain.find('\n')));
 }
 
 TEST(Render, ASilentEnd) {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstdio>
+
 #include "muster/process/pty.h"
 
 namespace muster::launcher {
@@ -90,7 +92,7 @@ TEST(WaitingLine, TheSecondsAreSeenOnANarrowTerminal) {
   const agent::JobSpec job;
   const rendezvous::MembershipOptions membership = four_hosts();
   Head head(console, job, membership);
-  head.set_note(3, "ssh: connection refused by a gateway on the way, attempt 3");
+  head.set_failure(3, "ssh: connection refused by a gateway on the way", 3);
   rendezvous::State state;
   for (int position : {0, 1, 2}) join(state, position);
   state.began = Clock::now();
@@ -103,10 +105,70 @@ TEST(WaitingLine, TheSecondsAreSeenOnANarrowTerminal) {
             "muster: 3 of 4 nodes · waiting for n17 (ssh: connection refused by a ga… · 12 s\x1b[0m");
 }
 
+// What a file gets of a head of four_hosts(), three of whom are there.
+class InAFile : public ::testing::Test {
+ protected:
+  InAFile() {
+    for (int position : {0, 1, 2}) join(state_, position);
+    state_.began = Clock::now();
+  }
+  ~InAFile() override { std::fclose(file_); }
+  void show() { head_.show_waiting(state_, state_.began + std::chrono::seconds(2)); }
+  void waits(const std::string& reason) {
+    rendezvous::Decision decision;
+    decision.reason = reason;
+    head_.changed(state_, decision);
+  }
+  std::string said() {
+    console_.flush(Deadline::in(std::chrono::seconds(10)));
+    std::string all(4096, 0);
+    all.resize(static_cast<size_t>(::pread(::fileno(file_), all.data(), all.size(), 0)));
+    return all;
+  }
+
+  std::FILE* file_ = std::tmpfile();
+  rendezvous::State state_;
+  net::EventLoop loop_;
+  agent::Console console_{loop_, {.threshold = LogLevel::kDebug, .stdout_fd = -1, .stderr_fd = ::fileno(file_)}};
+  agent::JobSpec job_;
+  rendezvous::MembershipOptions membership_ = four_hosts();
+  Head head_{console_, job_, membership_};
+};
+
+TEST_F(InAFile, AnotherAttemptIsNotWorthALine) {
+  for (int attempt = 1; attempt < 5; ++attempt) {
+    head_.set_progress(3, attempt == 1 ? "connecting" : fmt::format("connecting, attempt {}", attempt));
+    show();
+    head_.set_failure(3, "ssh: connection timed out", attempt);
+    show();
+  }
+  EXPECT_EQ(said(),
+            "muster: 3 of 4 nodes · waiting for n17 (connecting)\n"
+            "muster: 3 of 4 nodes · waiting for n17 (ssh: connection timed out)\n");
+}
+
+TEST_F(InAFile, NeitherIsTimeThatPasses) {
+  for (const char* left : {"600 s", "99.5 s", "0.5 s"})
+    waits(fmt::format("3 of 4 nodes; waiting for n17, {} left", left));
+  waits("4 of 4 nodes; waiting for last call, 3.0 s left");
+  const std::string lines = said();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
+}
+
+TEST_F(InAFile, WhoSaidThatItStopsDoesNotSayThatItHas) {
+  rendezvous::Decision stop;
+  stop.kind = rendezvous::Decision::Kind::kStopRound;
+  stop.reason = "muster received SIGINT";
+  rendezvous::stop_requested(state_, 2);
+  head_.changed(state_, stop);
+  EXPECT_EQ(said(), "");
+}
+
 // A head of four_hosts() after a first round, whose n17 is lost.
 class LostNode : public ::testing::Test {
  protected:
   LostNode() {
+    job_.command.entrypoint = "train.py";
     state_.round = 0;
     state_.lost = {"n17 is lost: no word for 2.5 s"};
     head_.changed(state_, {});
@@ -116,6 +178,7 @@ class LostNode : public ::testing::Test {
     decision.kind = rendezvous::Decision::Kind::kEndJob;
     decision.ending = ending;
     decision.exit_code = 125;
+    decision.reason = "1 of 2 nodes after 8 s";
     return head_.ended(decision);
   }
 
@@ -128,7 +191,7 @@ class LostNode : public ::testing::Test {
 };
 
 TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
-  head_.set_note(3, "ssh: connection timed out, attempt 3");
+  head_.set_failure(3, "ssh: connection timed out", 3);
   head_.refused("n9", "wrong token");
   const std::string report = ended("node-lost");
   EXPECT_THAT(report, HasSubstr("n17 is lost: no word for 2.5 s"));
@@ -136,8 +199,31 @@ TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
   EXPECT_THAT(report, HasSubstr("refused n9: wrong token"));
 }
 
+TEST_F(LostNode, WhatTheMessageSaysIsNotSaidAgain) {
+  state_.lost.clear();
+  head_.set_failure(0, "/tmp/x does not exist", 0);
+  head_.set_progress(1, "connecting");
+  head_.set_failure(2, "ssh: connection refused", 1);
+  rendezvous::host_hopeless(state_, 0, "/tmp/x does not exist");
+  head_.changed(state_, {});
+  const std::string report = ended("join-timeout");
+  EXPECT_THAT(report, Not(AnyOf(HasSubstr("n1"), HasSubstr("n2"))));
+  EXPECT_THAT(report, HasSubstr("n3: ssh: connection refused, attempt 1"));
+}
+
+TEST_F(LostNode, WhoWasRefusedIsTheFirstToBeNamedWhereNobodyIsExpected) {
+  membership_.expected = 0;
+  membership_.expected_hosts.clear();
+  state_ = {};
+  head_.changed(state_, {});
+  head_.refused("n2", "node rank 0 is taken by n1; n2 claims it too");
+  EXPECT_EQ(
+      ended("join-timeout"),
+      "muster: train.py failed: refused n2: node rank 0 is taken by n1; n2 claims it too; 1 of 2 nodes after 8 s\n");
+}
+
 TEST_F(LostNode, WhoWasLetInAfterAllIsNotMissing) {
-  head_.set_note(2, "starting");
+  head_.set_progress(2, "starting");
   head_.refused("n3", "it has joined already");
   head_.refused("10.0.0.3", "wrong token");
   rendezvous::Node node;

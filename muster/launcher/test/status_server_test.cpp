@@ -87,5 +87,29 @@ TEST_F(StatusServerTest, AnAnswerLargerThanAnySocketArrivesWhole) {
   EXPECT_EQ(document["nodes"][0]["host"].get<std::string>().size(), join.host.size());
 }
 
+rendezvous::NodeId join(rendezvous::State& state, const std::string& host, int position) {
+  rendezvous::Join join;
+  join.host = host;
+  join.position = position;
+  return rendezvous::node_joined(Clock::now(), state, join);
+}
+
+TEST(ListedNodes, MembersByRankThenSparesAsTheyWereGiven) {
+  rendezvous::State state;
+  const auto n4 = join(state, "n4", 3), n2 = join(state, "n2", 1), n3 = join(state, "n3", 2), n1 = join(state, "n1", 0);
+  rendezvous::round_opened(state, {n1, n2});
+  EXPECT_EQ(listed_nodes(state), (std::vector{n1, n2, n3, n4}));
+}
+
+TEST(StillGone, WhoIsBackIsNotLost) {
+  rendezvous::State state;
+  rendezvous::MembershipOptions options;
+  const auto n1 = join(state, "n1", 0), n2 = join(state, "n2", 1), n20 = join(state, "n20", 2);
+  rendezvous::round_opened(state, {n1});
+  for (auto node : {n2, n20}) rendezvous::node_gone(Clock::now(), state, options, node, false, "closed");
+  join(state, "n2", 1);
+  EXPECT_EQ(still_gone(state), std::vector<std::string>{"n20 is lost: closed"});
+}
+
 }  // namespace
 }  // namespace muster::launcher

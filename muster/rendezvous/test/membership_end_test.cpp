@@ -432,7 +432,7 @@ TEST(Loss, OfAKnownHostWithoutHopeEndsTheJobAtOnce) {
   EXPECT_EQ(job.settle(), "node-lost");
   EXPECT_EQ(job.last.exit_code, 125);
   EXPECT_EQ(job.last.reason,
-            "1 of 2 nodes and no other can come; n1 is lost: closed by 10.0.0.9:99; host 1: ssh: no route to host");
+            "only 1 of 2 nodes can come; n1 is lost: closed by 10.0.0.9:99; host 1: ssh: no route to host");
 }
 
 TEST(Loss, TheWaitBeginsWhenTheNodeIsMissed) {
@@ -480,7 +480,7 @@ TEST(Signal, BeforeAnyRoundEndsTheJobAtOnce) {
   stop_requested(job.state, SIGINT);
   EXPECT_EQ(job.settle(), "signalled");
   EXPECT_EQ(job.last.exit_code, 130);
-  EXPECT_EQ(job.last.reason, "stopped by SIGINT");
+  EXPECT_EQ(job.last.reason, "muster received SIGINT");
 }
 
 TEST(Signal, ToTheMusterOfOneNodeNamesItOnAll) {

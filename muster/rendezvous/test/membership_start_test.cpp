@@ -108,7 +108,7 @@ TEST(KnownHosts, TooFewWithoutHopeIsTheEnd) {
   host_hopeless(job.state, 2);
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 125);
-  EXPECT_EQ(job.last.reason, "1 of 3 nodes, 2 needed and no other can come; n1: ssh: connection refused; n2: given up");
+  EXPECT_EQ(job.last.reason, "only 1 of 3 nodes can come, 2 are needed; n1: ssh: connection refused; n2: given up");
 }
 
 TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
@@ -117,7 +117,15 @@ TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
   host_hopeless(job.state, 2, "ssh: no such host");
   EXPECT_EQ(job.settle(), "join-timeout") << "n1 may still come and would not help";
   EXPECT_EQ(job.last.exit_code, 125);
-  EXPECT_EQ(job.last.reason, "1 of 3 nodes and not enough can come; n2: ssh: no such host");
+  EXPECT_EQ(job.last.reason, "only 2 of 3 nodes can come; n2: ssh: no such host");
+}
+
+TEST(KnownHosts, WithTheSameReasonAreNamedTogether) {
+  Job job(known(4, 4, 4));
+  for (int position : {0, 2, 3}) host_hopeless(job.state, position, "/tmp/x does not exist", 127);
+  host_hopeless(job.state, 1, "ssh: no such host");
+  EXPECT_EQ(job.settle(), "join-timeout");
+  EXPECT_EQ(job.last.reason, "no node can come; n0, n2, n3: /tmp/x does not exist; n1: ssh: no such host");
 }
 
 TEST(KnownHosts, AMissingProgramGivesTheJobItsExitCode) {
