@@ -61,7 +61,9 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   spec.membership.min_nodes = nodes.min;
   spec.membership.max_nodes = nodes.max;
   spec.membership.fixed_ranks = is_static;
-  if (!derived_)
+  if (derived_)
+    spec.membership.lives = static_cast<int>(here_->nodes.size());
+  else
     spec.membership.way_in = is_static ? "start the same command there, with its own --node-rank"
                                        : "start the same command, with the same --rdzv-id, on the others";
   MUSTER_TRY_VOID(plan_membership(spec.membership, is_static));

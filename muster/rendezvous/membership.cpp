@@ -278,6 +278,11 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
   if (options.expected > 0 && at_best < needed_nodes(options))
     return end_with_too_few(state, options, {.here = hosts.here, .awaited = {}, .hopeless = hosts.hopeless},
                             too_few_text(at_best, state, options));
+  const auto have_joined = static_cast<size_t>(state.next_node - 1), lives = static_cast<size_t>(options.lives);
+  if (lives > 0 && state.nodes.size() + lives < needed_nodes(options) + have_joined)
+    return end_with_too_few(
+        state, options, hosts,
+        fmt::format("{}, and no other will be started", count_text(state.nodes.size(), state, options)));
   return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options),
                           awaited_text(options, hosts), seconds(deadline - now)),
               deadline);

@@ -20,6 +20,7 @@ struct MembershipOptions {
   bool fixed_ranks = false;                 // static: a node's rank is the one it names
   int expected = 0;                         // hosts that a launcher is starting; 0: nobody knows who will come
   std::vector<std::string> expected_hosts;  // their names by position, for people; may be empty
+  int lives = 0;                            // so many nodes join at most, ever: nobody starts one again; 0: any number
   std::string way_in;                       // where none are expected: how more come, for people; may be empty
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call = std::chrono::seconds(3);  // with unknown nodes: wait so long for more than min_nodes

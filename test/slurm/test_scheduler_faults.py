@@ -84,6 +84,16 @@ def test_an_allocation_of_which_a_node_is_gone(slurm, beats):
     assert not beats.lives()
 
 
+def test_a_muster_of_a_step_that_is_killed_is_not_waited_for(slurm, beats):
+    """srun starts no task again."""
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats, script="srun {muster} run {run} {beat}")
+    lab.cluster.kill_all("n2", "muster run")
+    ended = batch.end()
+    assert "1 of 2 nodes, and no other will be started; n2 is lost: " in ended.err, ended
+    lab.cluster.wait_no_worker("n1")
+
+
 def test_srun_is_refused(slurm, beats):
     """By a limit that no further attempt can pass."""
     lab = slurm(2, gpus=0, conf=["MaxStepCount=1"])

@@ -595,5 +595,40 @@ TEST(Refusal, OfAHostThatIsLostTooOften) {
   EXPECT_EQ(refusal(job.now, job.state, job.options, join), std::nullopt);
 }
 
+// --- nodes that nobody starts again -----------------------------------------------------------------------------------
+
+TEST(Lives, WhenTooFewAreLeftTheJobIsOver) {
+  Job job(Job::nodes(2, 3));
+  job.options.lives = 3;
+  job.joins("n1");
+  NodeId second = job.joins("n2"), third = job.joins("n3");
+  ASSERT_EQ(job.settle(), "open ");
+  job.closes(third);
+  job.settle();
+  job.all_end();
+  job.pass(0.5);
+  ASSERT_EQ(job.settle(), "open ") << "two are enough";
+  job.closes(second);
+  job.settle();
+  job.all_end();
+  job.pass(0.5);
+  EXPECT_EQ(job.settle(), "node-lost");
+  EXPECT_EQ(job.last.exit_code, 125);
+  EXPECT_EQ(job.last.reason, "1 of 3 nodes, 2 needed, and no other will be started; n2 is lost: closed by 10.0.0.9:99");
+}
+
+TEST(Lives, WhoHasNotComeYetMay) {
+  Job job(Job::nodes(2, 3));
+  job.options.lives = 3;
+  NodeId first = job.joins("n1");
+  job.closes(first);
+  EXPECT_EQ(job.settle(), "") << "n2 and n3";
+  job.joins("n2");
+  EXPECT_EQ(job.settle(), "");
+  job.joins("n3");
+  job.pass(3);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
 }  // namespace
 }  // namespace muster::rendezvous
