@@ -242,7 +242,7 @@ void Coordinator::stop(int signal) { impl_->stop(signal); }
 void Coordinator::kill() { impl_->kill(); }
 void Coordinator::pass_signal(int signal) { impl_->pass_signal(signal); }
 void Coordinator::host_hopeless(int position, const std::string& why, int exit_code) {
-  rendezvous::host_hopeless(impl_->state_, position, why, exit_code);
+  rendezvous::host_hopeless(impl_->state_, position, why, exit_code, Clock::now());
   impl_->decide_soon();
 }
 void Coordinator::host_hopeful(int position) { rendezvous::host_hopeful(impl_->state_, position); }

@@ -268,6 +268,11 @@ Decision end_with_too_few(const State& state, const MembershipOptions& options, 
   return end(state.round < 0 ? "join-timeout" : "node-lost", exit_code, join(parts, "; "));
 }
 
+TimePoint first_given_up(const State& state, TimePoint now) {
+  for (const auto& [position, hopeless] : state.hopeless) now = std::min(now, hopeless.since);
+  return now;
+}
+
 Decision with_too_few(TimePoint now, const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
   TimePoint deadline = state.began + options.join_timeout;
   if (now >= deadline)
@@ -275,9 +280,12 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
         state, options, hosts,
         fmt::format("{} after {}", count_text(state.nodes.size(), state, options), seconds(now - state.began)));
   size_t at_best = state.nodes.size() + hosts.awaited.size();
-  if (options.expected > 0 && at_best < needed_nodes(options))
+  if (options.expected > 0 && at_best < needed_nodes(options)) {
+    TimePoint settled = first_given_up(state, now) + kOthersFollow;
+    if (!hosts.awaited.empty() && now < settled) return wait(too_few_text(at_best, state, options), settled);
     return end_with_too_few(state, options, {.here = hosts.here, .awaited = {}, .hopeless = hosts.hopeless},
                             too_few_text(at_best, state, options));
+  }
   const auto have_joined = static_cast<size_t>(state.next_node - 1), lives = static_cast<size_t>(options.lives);
   if (lives > 0 && state.nodes.size() + lives < needed_nodes(options) + have_joined)
     return end_with_too_few(

@@ -39,6 +39,10 @@ inline constexpr Duration kFenceMargin = std::chrono::milliseconds(500);
 // Late nodes that come shortly one after the other cost one round, not one each.
 inline constexpr Duration kGrowDelay = std::chrono::milliseconds(500);
 
+// When one host is hopeless and too few are left, others may be about to be so for the same reason: a job that ends so
+// much later names them all.
+inline constexpr Duration kOthersFollow = std::chrono::milliseconds(500);
+
 // A worker that was killed ends a job so much later, if it does: all of its node may be being killed.
 inline constexpr Duration kNodeFollowsWorker = std::chrono::milliseconds(500);
 inline constexpr int kKilled = 128 + 9;  // a worker's exit code after SIGKILL
@@ -74,6 +78,7 @@ struct Ghost {
 struct Hopeless {
   std::string why;
   int exit_code = kMusterFailed;
+  TimePoint since = {};
 };
 
 //   kNone ──▶ kOpening ── StartRound sent ──▶ kRunning ──▶ kStopping, until all are reaped ──▶ kOpening of the next
@@ -159,7 +164,8 @@ struct Decision {
 //   neither holds it up nor takes the place of one that is slow. Other rounds open at once with max_nodes. With fewer:
 //   the first last_call after the last join; later ones at once if there were always enough nodes, else when all
 //   expected ones are back or last_call after the last join. At join_timeout enough are enough, and with too few the
-//   job ends, or as soon as nobody else can come.
+//   job ends, or as soon as nobody else can come: kOthersFollow after the first host that cannot, while others are on
+//   their way.
 // Costs one walk over the nodes: call it once a turn of the loop, not once a message.
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options);
 
@@ -182,7 +188,8 @@ void node_heard(TimePoint now, State& state, NodeId node);
 void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, bool silent,
                const std::string& why);
 // The launcher starts no agent there; it tries again.
-void host_hopeless(State& state, int position, const std::string& why = {}, int exit_code = kMusterFailed);
+void host_hopeless(State& state, int position, const std::string& why = {}, int exit_code = kMusterFailed,
+                   TimePoint now = {});
 void host_hopeful(State& state, int position);
 void round_opened(State& state, const std::vector<NodeId>& members);  // OpenStore was sent; state.round is its number
 void round_running(State& state);                                     // StartRound was sent

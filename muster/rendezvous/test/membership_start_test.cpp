@@ -128,6 +128,22 @@ TEST(KnownHosts, WithTheSameReasonAreNamedTogether) {
   EXPECT_EQ(job.last.reason, "no node can come; n0, n2, n3: /tmp/x does not exist; n1: ssh: no such host");
 }
 
+TEST(KnownHosts, OthersOnTheirWayAreGivenTheTimeToFailAlike) {
+  Job job(known(2, 2, 2));
+  host_hopeless(job.state, 0, "/tmp/x does not exist", 127, job.now);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "only 1 of 2 nodes can come");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(0.5));
+  Job other = job;
+  job.pass(0.1);
+  host_hopeless(job.state, 1, "/tmp/x does not exist", 127, job.now);
+  EXPECT_EQ(job.settle(), "join-timeout");
+  EXPECT_EQ(job.last.reason, "no node can come; n0, n1: /tmp/x does not exist");
+  other.pass(0.5);
+  EXPECT_EQ(other.settle(), "join-timeout");
+  EXPECT_EQ(other.last.reason, "only 1 of 2 nodes can come; n0: /tmp/x does not exist");
+}
+
 TEST(KnownHosts, AMissingProgramGivesTheJobItsExitCode) {
   Job job(known(3, 3, 3));
   host_hopeless(job.state, 1, "ssh: no such host");
