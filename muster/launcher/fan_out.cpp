@@ -177,7 +177,7 @@ void FanOutRun::start_agent(int position) {
   place.error.clear();
   place.ended = false;
   const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
-  if (spec_.way != Way::kLocal) names_.ask(host.name);
+  if (spec_.way != Way::kLocal) names_.ask(host.name.substr(host.name.rfind('@') + 1));  // who logs in is ssh's
   starter_->start(position, host, description_for(spec_, endpoints_, position));
 }
 

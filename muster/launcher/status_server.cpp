@@ -95,8 +95,10 @@ std::vector<rendezvous::NodeId> listed_nodes(const rendezvous::State& state) {
 
 std::vector<std::string> still_gone(const rendezvous::State& state) {
   std::vector<std::string> gone = state.gone;
-  for (const auto& each : state.nodes) {
-    const std::string about = each.second.join.host + " ";
+  for (const auto& [id, node] : state.nodes) {
+    // A member has been there all the time: who is gone is another one on its machine.
+    if (state.round >= 0 && node.last_round == state.round) continue;
+    const std::string about = node.join.host + " ";
     std::erase_if(gone, [&](const std::string& sentence) { return sentence.starts_with(about); });
   }
   return gone;

@@ -333,12 +333,12 @@ sys.exit("never " + sys.argv[4])
 
 
 def test_places_are_kept_for_hosts_that_are_given_by_name(lab):
-    """Before they have joined: their names are looked up. n1 is one of the job, n2 none."""
+    """Before they have joined: their names are looked up, without ssh's user. n1 is one of the job, n2 none."""
     cluster = lab(2)
     ssh = cluster.shared / "ssh"
     ssh.write_text("#!/bin/sh\nexec sleep 1000\n")
     ssh.chmod(0o755)
-    job = cluster.muster("ctl", ["run", "--hosts", "n1", "--ssh", ssh, "--nproc-per-node", 1, "true"])
+    job = cluster.muster("ctl", ["run", "--hosts", "root@n1", "--ssh", ssh, "--nproc-per-node", 1, "true"])
     wait_for("the port", lambda: listening_ports(cluster, "ctl"))
     (port,) = listening_ports(cluster, "ctl")
     where = [cluster.address("ctl"), port, proper_hello(cluster, "ctl", port).hex()]

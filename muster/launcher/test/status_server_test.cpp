@@ -111,5 +111,13 @@ TEST(StillGone, WhoIsBackIsNotLost) {
   EXPECT_EQ(still_gone(state), std::vector<std::string>{"n20 is lost: closed"});
 }
 
+TEST(StillGone, OneOfTwoOnAMachineIsNotTheOther) {
+  rendezvous::State state;
+  const auto one = join(state, "n1", 0), other = join(state, "n1", 1);
+  rendezvous::round_opened(state, {one, other});
+  rendezvous::node_gone(Clock::now(), state, {}, other, false, "closed");
+  EXPECT_EQ(still_gone(state), std::vector<std::string>{"n1 is lost: closed"});
+}
+
 }  // namespace
 }  // namespace muster::launcher
