@@ -156,14 +156,13 @@ void ConnectorImpl::closed(const Error& why) {
 }
 
 void ConnectorImpl::timed_out() {
-  if (is_greeted() && Clock::now() < deadline_.time()) {
-    step_ = loop_.call_at(deadline_.time(), [this] { timed_out(); });
-    return;
-  }
   const std::string_view what = channel_ ? "connected, but no handshake" : "no answer";
-  failed({.telling = Telling::kTimeout,
-          .text = fmt::format("{} within {}", what, seconds_text(Clock::now() - attempted_)),
-          .refusal = {}});
+  Failure failure{.telling = Telling::kTimeout,
+                  .text = fmt::format("{} within {}", what, seconds_text(Clock::now() - attempted_)),
+                  .refusal = {}};
+  if (!is_greeted() || Clock::now() >= deadline_.time()) return failed(std::move(failure));
+  failures_[index_] = std::move(failure);  // for whoever asks meanwhile
+  step_ = loop_.call_at(deadline_.time(), [this] { timed_out(); });
 }
 
 void ConnectorImpl::failed(Failure failure) {

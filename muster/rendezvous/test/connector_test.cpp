@@ -293,6 +293,7 @@ TEST(Connector, StaysWithWhomItHasGreeted) {
   bool time_is_over = false;
   loop.call_after(2 * each, [&] { time_is_over = true; });
   ASSERT_TRUE(run_until(loop, [&] { return time_is_over; }));
+  EXPECT_THAT(connecting.connector->telling_failure(), HasSubstr(": connected, but no handshake within "));
   EXPECT_EQ(slow.let_in(), "it is me");
   ASSERT_TRUE(connecting.finish());
   ASSERT_TRUE(*connecting.result) << connecting.result->error().text();
