@@ -109,7 +109,8 @@ class Reader {
   ByteReader bytes_;
 };
 
-// What each message has on the wire. Whoever changes one raises kProtocolVersion.
+// What each message has on the wire. Whoever changes one raises kProtocolVersion, and the number in the hellos of the
+// fuzzers' corpora, which are refused otherwise.
 
 template <typename A, typename M>
 void fields(A& io, M& message) {

@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (std::string_view line : split(std::string_view(text).substr(0, cut), '\n')) {
     const size_t equals = line.find('=');
     if (equals != std::string_view::npos) variables[std::string(line.substr(0, equals))] = line.substr(equals + 1);
-    (void)cluster::slurm::parse_time_left(line, "12");
+    (void)cluster::slurm::parse_time_left(fmt::format("12 {}", line), "12");
     (void)cluster::slurm::parse_node_address(line);
   }
   auto getenv = [&](const std::string& name) {
