@@ -3,6 +3,7 @@
 #include "muster/agent/error_file.h"
 #include "muster/agent/publication.h"
 #include "muster/process/signals.h"
+#include "muster/rendezvous/protocol.h"
 
 namespace muster::agent {
 namespace {
@@ -64,11 +65,11 @@ int Conclusion::not_started(const Error& error) {
   return code;
 }
 
-int Conclusion::member_ended(const Crew* crew, int exit_code, const std::string& text) {
-  record_member(crew, exit_code == 0 ? "" : "the job failed");
+int Conclusion::member_ended(const Crew* crew, const rendezvous::EndJob& end) {
+  record_member(crew, end.exit_code == 0 ? "" : end.reason);
   const bool bright = wants_colour(job_) && !torchrun_;
-  if (!text.empty()) console_.write(Stream::kStderr, bright ? with_bright_headline(text) : text);
-  return torchrun_ && exit_code != 0 ? kTorchrunFailed : exit_code;
+  if (!end.text.empty()) console_.write(Stream::kStderr, bright ? with_bright_headline(end.text) : end.text);
+  return torchrun_ && end.exit_code != 0 ? kTorchrunFailed : end.exit_code;
 }
 
 int Conclusion::member_failed(const Crew* crew, const Error& error) {

@@ -10,6 +10,10 @@
 #include "muster/agent/log_layout.h"
 #include "muster/agent/report.h"
 
+namespace muster::rendezvous {
+struct EndJob;
+}
+
 namespace muster::agent {
 
 // All that is left to be said, written and removed when the job is over: one call, which returns the exit code. The
@@ -29,8 +33,8 @@ class Conclusion {
   // Nothing was started, or not everything could be.
   int not_started(const Error& error);
   // One node's end of a job of several. `crew`: of its last round, null if it had none. The report is the
-  // coordinator's; `text` is what this node is to say.
-  int member_ended(const Crew* crew, int exit_code, const std::string& text);
+  // coordinator's: `end.text` is what this node is to say.
+  int member_ended(const Crew* crew, const rendezvous::EndJob& end);
   int member_failed(const Crew* crew, const Error& error);
 
  private:

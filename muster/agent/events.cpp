@@ -67,9 +67,7 @@ Result<Events> Events::open(const JobSpec& job, Console& console, Send send) {
 
 void Events::record(const Event& event) {
   const Placement* worker = event.worker;
-  auto known = [&](int value) { return ranks_known_ ? Json(value) : Json(); };
-  // One node: its group is itself.
-  Json inner = {{"group_world_size", known(worker != nullptr ? worker->group_world_size : 1)},
+  Json inner = {{"group_world_size", group_ ? Json(group_->world_size) : Json()},
                 {"entry_point", base_name(job_->command.program)}};
   if (worker != nullptr) {
     inner["local_rank"] = Json::array({worker->local_rank});
@@ -82,7 +80,7 @@ void Events::record(const Event& event) {
   auto run_time = std::chrono::duration_cast<std::chrono::seconds>(event.total_run_time.value_or(Duration::zero()));
   Json metadata = {{"run_id", job_->run_id},
                    {"global_rank", worker != nullptr ? Json(worker->rank) : Json()},
-                   {"group_rank", known(worker != nullptr ? worker->group_rank : 0)},
+                   {"group_rank", group_ ? Json(group_->rank) : Json()},
                    {"worker_id", worker != nullptr ? Json(std::to_string(event.pid)) : Json()},
                    {"role", job_->role},
                    {"hostname", hostname_},
@@ -115,9 +113,9 @@ void Events::rendezvous(Duration took, int restart_count) {
   if (enabled()) record({.state = "RENDEZVOUS", .restart_count = restart_count, .took = took});
 }
 
-void Events::ranks_assigned(Duration took, int restart_count) {
-  if (enabled()) record({.state = "ASSIGN_WORKER_RANKS", .restart_count = restart_count, .took = took});
-  ranks_known_ = true;
+void Events::ranks_assigned(Duration took, const RoundPlan& plan) {
+  if (enabled()) record({.state = "ASSIGN_WORKER_RANKS", .restart_count = plan.restarts, .took = took});
+  group_ = {plan.group_rank, plan.group_world_size};
 }
 
 void Events::worker_started(const Placement& placement, int pid, int restart_count) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "muster/agent/console.h"
@@ -22,7 +23,7 @@ class Events {
   static Result<Events> open(const JobSpec& job, Console& console, Send send = {});
 
   void rendezvous(Duration took, int restart_count);
-  void ranks_assigned(Duration took, int restart_count);
+  void ranks_assigned(Duration took, const RoundPlan& plan);
   void worker_started(const Placement& placement, int pid, int restart_count);
   // raw_error: the error file's text, empty for none. A worker that ended well in a job that failed is TERMINATED.
   void worker_ended(const Placement& placement, int pid, process::ExitStatus status, const std::string& raw_error,
@@ -43,7 +44,12 @@ class Events {
   Send send_;
   TimePoint started_;
   std::string hostname_;
-  bool ranks_known_ = false;  // torchrun's agent does not know its own rank in the first rendezvous' events
+  // This node among the others. torchrun's agent does not know it in the first rendezvous' events, and has that of the
+  // last round in those of a later one.
+  struct Group {
+    int rank, world_size;
+  };
+  std::optional<Group> group_;
 };
 
 // The file of --events, emptied, for lines that are added to it. kUsage when it cannot be written.

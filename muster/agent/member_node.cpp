@@ -287,7 +287,7 @@ void MemberNode::end_with(Error error) {
 void MemberNode::stop_asked(int signal) {
   if (end_ || error_) return;
   if (welcomed_) return member_->tell(StopRequest{signal});
-  end_ = EndJob{kSignalBase + signal, ""};
+  end_ = EndJob{kSignalBase + signal, "", "a signal asked this node to end"};
   node_.finish();
 }
 
@@ -295,7 +295,8 @@ int MemberNode::conclude(Conclusion& conclusion, const std::optional<Error>& err
   if (error) return conclusion.not_started(*error);
   if (error_) return conclusion.member_failed(node_.crew(), *error_);
   // The launcher tells how it ended, once for all nodes.
-  return conclusion.member_ended(node_.crew(), end_->exit_code, membership_.output_to_launcher ? "" : end_->text);
+  if (membership_.output_to_launcher) end_->text.clear();
+  return conclusion.member_ended(node_.crew(), *end_);
 }
 
 }  // namespace

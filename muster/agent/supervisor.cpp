@@ -274,7 +274,7 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   MUSTER_TRY_VOID(layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
-  events_->ranks_assigned(Clock::now() - begin, plan.restarts);
+  events_->ranks_assigned(Clock::now() - begin, plan);
   for (int i = 0; i < job_.workers; ++i) {
     take_signals();
     if (state_ != State::kStarting) break;

@@ -159,8 +159,8 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   loop_.cancel(tick_timer_);
   loop_.cancel(wake_timer_);
   const std::string text = client_.ended(decision);
-  const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text});
-  const std::string to_spares = encode(EndJob{.exit_code = 0, .text = text});
+  const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text, .reason = decision.reason});
+  const std::string to_spares = encode(EndJob{.exit_code = 0, .text = text, .reason = decision.reason});
   farewell_ = had_enough(state_) ? to_spares : message;
   for (auto& [id, peer] : peers_) {
     const bool asked_to_stop = decision.ending == "signalled" && peer.host == state_.stop_host;

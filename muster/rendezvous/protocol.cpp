@@ -175,6 +175,7 @@ void fields(A& io, M& message) {
   } else if constexpr (std::is_same_v<T, EndJob>) {
     io.number(message.exit_code, 0, 255);
     io.text(message.text);
+    io.text(message.reason);
   } else if constexpr (std::is_same_v<T, Beat>) {
     io.id(message.node);
     io.sequence(message.sequence);

@@ -97,7 +97,8 @@ struct PassSignal {
 // The job is over; the agent says `text`, if any, on its own console, and ends with the code.
 struct EndJob {
   int exit_code = 0;
-  std::string text;
+  std::string text;         // the report
+  std::string reason = {};  // in a sentence
 };
 
 // --- heartbeat connection -----------------------------------------------------------------------------------------

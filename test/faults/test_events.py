@@ -158,6 +158,19 @@ def test_one_file_for_all_nodes(run_muster, tmp_path):
     assert of("SUCCEEDED").count(None) == 2 and len(of("RENDEZVOUS")) == 2, "one of each agent"
 
 
+def test_agents_of_several_nodes_know_their_number_and_why_the_job_failed(run_muster, tmp_path):
+    (tmp_path / "train.py").write_text("import os, signal, sys\nif os.environ['RANK'] == '1': sys.exit(5)\nsignal.pause()")
+    args = ["--local-nodes", 2, "--nproc-per-node", 1, "--max-restarts", 1, "--events", "events", "train.py"]
+    assert run_muster(["run", *args], cwd=tmp_path).returncode == 5
+    events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+    of_agents = [e["metadata"] for e in events if e["source"] == "AGENT" and e["metadata"]["agent_restarts"] == 1]
+    number = lambda e: (e["group_rank"], json.loads(e["metadata"])["group_world_size"])  # noqa: E731
+    for state in ("RENDEZVOUS", "ASSIGN_WORKER_RANKS", "FAILED"):
+        assert sorted(number(e) for e in of_agents if e["state"] == state) == [(0, 2), (1, 2)]
+    why = {e["raw_error"] for e in of_agents if e["state"] == "FAILED"}
+    assert len(why) == 1 and re.match(r"rank 1 on \S+ failed: exit code 5", *why)
+
+
 @pytest.mark.parametrize("path", ["no/such/directory/events", "."])
 def test_an_unwritable_file_is_refused_before_anything_starts(run_muster, tmp_path, path):
     script = tmp_path / "train.py"

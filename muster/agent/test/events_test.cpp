@@ -69,7 +69,7 @@ TEST_F(EventsTest, LooksLikeTorchruns) {
   auto events = Events::open(job_, console);
   ASSERT_TRUE(events) << events.error().message;
   events->rendezvous(1500us, 0);
-  events->ranks_assigned(2ms, 0);
+  events->ranks_assigned(2ms, {});
   events->worker_started(placement_, 4711, 0);
   events->worker_ended(placement_, 4711, {7, 0}, "", 0, true);
   events->agent_ended("", 0);
@@ -119,7 +119,7 @@ TEST_F(EventsTest, StatesAndErrorsOfWorkers) {
   Console console = this->console();
   auto events = Events::open(job_, console);
   ASSERT_TRUE(events) << events.error().message;
-  events->ranks_assigned(1ms, 0);
+  events->ranks_assigned(1ms, {});
   events->worker_ended(placement_, 1, {0, 0}, "", 2, false);
   events->worker_ended(placement_, 1, {0, 0}, "", 2, true);
   events->worker_ended(placement_, 1, {0, SIGKILL}, "", 2, true);
@@ -137,6 +137,23 @@ TEST_F(EventsTest, StatesAndErrorsOfWorkers) {
                                            "FAILED", "FAILED"));
   EXPECT_THAT(errors, testing::ElementsAre("-", "-", "-", R"({"message": "<NONE>"})", R"({"message": "g\u00fcn"})",
                                            "not JSON \uFFFD", "Process 1 got signal: 15"));
+}
+
+TEST_F(EventsTest, AnAgentIsNumberedAmongTheOthersOnceItsRankIsKnown) {
+  Console console = this->console();
+  auto events = Events::open(job_, console);
+  ASSERT_TRUE(events) << events.error().message;
+  events->ranks_assigned(1ms, {.group_rank = 1, .group_world_size = 2});
+  events->rendezvous(1ms, 1);
+  events->ranks_assigned(1ms, {.restarts = 1, .group_rank = 2, .group_world_size = 3});
+  events->agent_ended("", 1);
+  std::vector<std::string> groups;
+  for (const std::string& line : lines()) {
+    json metadata = json::parse(line)["metadata"];
+    json inner = json::parse(metadata["metadata"].get<std::string>());
+    groups.push_back(metadata["group_rank"].dump() + " of " + inner["group_world_size"].dump());
+  }
+  EXPECT_THAT(groups, testing::ElementsAre("null of null", "1 of 2", "1 of 2", "2 of 3"));
 }
 
 TEST_F(EventsTest, TimesAreRealForMusterRun) {
@@ -174,7 +191,7 @@ TEST_F(EventsTest, AFullDiskIsSaidOnceAndEndsThem) {
   auto events = Events::open(job_, console);
   ASSERT_TRUE(events) << events.error().message;
   events->rendezvous(1ms, 0);
-  events->ranks_assigned(1ms, 0);
+  events->ranks_assigned(1ms, {});
   console.flush(Deadline::in(10s));
   EXPECT_EQ(*read_file(said),
             "muster: warning: --events /dev/full: write: No space left on device; no more events are written\n");

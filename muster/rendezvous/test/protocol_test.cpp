@@ -26,7 +26,7 @@ std::vector<Message> one_of_each() {
       StartRound{6, 1, 8, 16, 1, 2, 4, 12, {"10.0.0.1", "192.168.0.1"}, 29500, "10.0.0.2"},
       StopRound{7, 9, seconds(30), "rank 3 failed"},
       PassSignal{64},
-      EndJob{255, "the end"},
+      EndJob{255, "the end", "why"},
       Beat{9, 1234567890123, 99, true},
       Echo{1234567890123, 99, 100, false},
       OutputHello{9},
