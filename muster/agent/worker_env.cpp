@@ -121,6 +121,15 @@ process::Environment worker_environment(const JobSpec& job, const RoundInfo& rou
   return std::move(overlay).over(job.environment);
 }
 
+bool is_computed(std::string_view name, bool ranked) {
+  JobSpec job;
+  job.ranked = ranked;
+  job.signals_text = "SIGTERM";
+  const std::string given = "given";
+  job.environment = {{std::string(name), given}};
+  return *find_variable(worker_environment(job, {}, {}), name) != given;
+}
+
 std::string worker_marker(const RoundInfo& round, int rank) { return "MUSTER_WORKER=" + worker_id(round, rank); }
 
 Result<void> check_environment(const JobSpec& job) {

@@ -56,6 +56,9 @@ process::Environment worker_environment(const JobSpec& job, const RoundInfo& rou
 // "MUSTER_WORKER=<job>.<round>.<rank>": in the environment of one worker and of whatever it starts, and in no other.
 std::string worker_marker(const RoundInfo& round, int rank);
 
+// Whether a worker finds a value of muster's own in that variable, whatever the environment around it has. Pure.
+bool is_computed(std::string_view name, bool ranked);
+
 // What of the job does not fit together for its workers' environment, e.g. fewer visible devices than workers.
 Result<void> check_environment(const JobSpec& job);
 

@@ -1,3 +1,4 @@
+#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/job_record.h"
@@ -8,6 +9,14 @@ namespace muster::cli {
 namespace {
 
 constexpr Duration kRecordMargin = std::chrono::seconds(5);  // for what else an agent does at its end
+
+// Why a variable that is computed for each worker cannot be given.
+std::string why_computed(const std::string& name) {
+  for (const agent::Variable& variable : agent::declared_variables())
+    if (variable.name == name && variable.set_by == agent::kSetByMuster)
+      return fmt::format("muster sets {} for each worker ({})", name, variable.meaning);
+  return fmt::format("muster sets {} for each worker", name);
+}
 
 }  // namespace
 
@@ -58,11 +67,21 @@ Result<process::Environment> Planner::given_variables() {
       error.message = fmt::format("{}, {}", file, error.message);
       return about(Opt::kEnvFile, error);
     }
-    all.insert(all.end(), assignments->begin(), assignments->end());
+    // A file may be written for other tools as well.
+    for (environment::Assignment& assignment : *assignments) {
+      if (agent::is_computed(assignment.first, wishes_.ranked)) {
+        note(LogLevel::kWarning,
+             fmt::format("--env-file: {}: {}; it is left out", file, why_computed(assignment.first)));
+      } else {
+        all.push_back(std::move(assignment));
+      }
+    }
   }
   for (const std::string& word : parsed_.list(Opt::kEnv)) {
     auto assignment = environment::parse_assignment(word);
     if (!assignment) return about(Opt::kEnv, assignment.error());
+    if (agent::is_computed(assignment->first, wishes_.ranked))
+      return about(Opt::kEnv, {ErrorKind::kUsage, why_computed(assignment->first), "leave it out"});
     if (assignment->second || !assignment_) all.push_back(*std::move(assignment));
   }
   for (const auto& [name, value] : all)

@@ -94,6 +94,25 @@ TEST(JobEnvironment, MistakesAreSentences) {
   EXPECT_EQ(machine.error({"--prologue", "false", "train.py"}), "n1: --prologue `false` failed with exit code 1");
 }
 
+TEST(JobEnvironment, WhatMusterComputesIsNotGiven) {
+  Machine machine;
+  machine.texts = {{"one.env", "A=1\nMASTER_PORT=1\n"}};
+  EXPECT_EQ(machine.error({"--env", "RANK=7", "train.py"}),
+            "--env: muster sets RANK for each worker (number of this worker in the whole job, from 0); leave it out");
+  for (const char* name : {"LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "ROLE_NAME", "TORCHELASTIC_RUN_ID",
+                           "TORCHELASTIC_SIGNALS_TO_HANDLE", "MUSTER_WORKER"})
+    EXPECT_NE(machine.error({"--env", fmt::format("{}=x", name), "train.py"}), "accepted") << name;
+  for (const char* name : {"OMP_NUM_THREADS", "TORCH_NCCL_ASYNC_ERROR_HANDLING", "GLOO_SOCKET_IFNAME",
+                           "CUDA_VISIBLE_DEVICES", "MUSTER_ATTEMPT", "TORCHELASTIC_TIMER_FILE"})
+    EXPECT_EQ(machine.error({"--env", fmt::format("{}=1", name), "train.py"}), "accepted") << name;
+  auto plan = machine.plan(Verb::kRun, {"--hosts", "n1,n2", "--env-file", "one.env", "train.py"});
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_THAT(plan->forwarded, ElementsAre("--env=A=1"));
+  ASSERT_EQ(plan->notes.size(), 1U);
+  EXPECT_EQ(plan->notes[0].text,
+            "--env-file: one.env: muster sets MASTER_PORT for each worker (its port); it is left out");
+}
+
 TEST(JobEnvironment, ModuleWithWhatNoPythonModuleIsCalled) {
   Machine machine;
   const agent::JobSpec job = machine.run({"--module", "gcc,cuda", "--module", "nccl/2.19", "train.py"});
