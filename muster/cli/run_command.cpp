@@ -113,7 +113,7 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
     say(fmt::format("muster: error: {}\n", chosen.error().text()));
     return exit_code(chosen.error());
   }
-  if (::isatty(STDOUT_FILENO) == 1) spec.description.columns = style_of(STDOUT_FILENO).width;
+  spec.description.columns = terminal_columns(STDOUT_FILENO);
   return launcher::run_fan_out(spec);
 }
 
@@ -185,7 +185,8 @@ int carry_out(Verb verb, const std::string& typed, const Parsed& parsed, const F
   const auto at_end = start_record(plan, typed, arguments);
   if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan.nodes)) {
     symmetric->at_end = at_end;
-    return launcher::run_symmetric(std::move(*symmetric));
+    auto code = launcher::run_symmetric(std::move(*symmetric));
+    return code ? *code : planning_failure(verb, program, code.error());
   }
   return run_alone(plan.job, at_end);
 }

@@ -14,11 +14,16 @@ TextStyle style_of(int fd) {
   TextStyle style;
   if (::isatty(fd) == 0) return style;
   style.bold = ::getenv("NO_COLOR") == nullptr;
-  winsize size{};
   constexpr int kNarrowest = 40, kWidest = 120;
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    style.width = std::clamp<int>(size.ws_col, kNarrowest, kWidest);
+  style.width = std::clamp(terminal_columns(fd), kNarrowest, kWidest);
   return style;
+}
+
+int terminal_columns(int fd) {
+  if (::isatty(fd) == 0) return 0;
+  constexpr int kUsual = 80;  // of one that does not say
+  winsize size{};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
 std::string wrap(std::string_view text, size_t indent, int width) {

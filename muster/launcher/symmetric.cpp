@@ -160,30 +160,26 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
   std::optional<Error> first;
   for (uint16_t port : spec.candidates) {
     auto listener = net::listen_tcp({.port = port});
+    if (listener && first)
+      Log::to_stderr(spec.job.log_threshold).info("{}; the nodes meet at port {}", first->message, port);
     if (listener) return std::optional<net::Listener>(*std::move(listener));
     if (!first) first = listener.error();
     const net::Address here = *net::parse_address("127.0.0.1", port);
     if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job({here}, spec, kProbeTime))
       return std::optional<net::Listener>();
   }
-  if (spec.hosts == Symmetric::Hosts::kGuess)
-    first->hint = "choose another one; if that is the other node of this job, give both the same --rdzv-id";
+  first->hint = spec.hosts == Symmetric::Hosts::kGuess
+                    ? "choose another one; if that is the other node of this job, give both the same --rdzv-id"
+                    : "choose another one for all nodes, with --master-port or --rdzv-endpoint";
   return *first;
-}
-
-int give_up(const Error& error) {
-  Log::to_stderr().error("{}", error.text());
-  return exit_code(error);
 }
 
 }  // namespace
 
-int run_symmetric(Symmetric spec) {
-  auto opened = open_endpoint(spec);
-  if (!opened) return give_up(opened.error());
-  std::optional<net::Listener> listener = *std::move(opened);
+Result<int> run_symmetric(Symmetric spec) {
+  MUSTER_TRY(std::optional<net::Listener> listener, open_endpoint(spec));
   agent::Membership& membership = *spec.job.membership;
-  if (auto agreed = agree_on_token(spec, listener.has_value()); !agreed) return give_up(agreed.error());
+  MUSTER_TRY_VOID(agree_on_token(spec, listener.has_value()));
   if (listener) {
     membership.hosts_coordinator = true;
     membership.coordinators = {fmt::format("127.0.0.1:{}", listener->port)};

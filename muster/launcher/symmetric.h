@@ -31,7 +31,8 @@ struct Symmetric {
 };
 
 // Binds the endpoint if this node hosts, then runs warden and agent as run_under_warden() does, with the coordinator
-// beside the agent. Returns muster's exit code.
-int run_symmetric(Symmetric spec);
+// beside the agent. Returns muster's exit code. Errors, before anything is started: kUsage for a port that is taken,
+// others where the token cannot be had.
+Result<int> run_symmetric(Symmetric spec);
 
 }  // namespace muster::launcher

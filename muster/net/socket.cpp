@@ -105,7 +105,7 @@ Result<Listener> listen_tcp(const ListenOptions& options) {
     std::string holder = port_holder(options.port);
     return Error{ErrorKind::kUsage,
                  fmt::format("port {} is taken{}", options.port, holder.empty() ? "" : " by " + holder),
-                 "choose another one, or none: then a free one is taken"};
+                 "choose another one, or 0: then a free one is taken"};
   }
   if (error == EACCES)
     return Error{ErrorKind::kUsage, fmt::format("port {} needs privileges", options.port), "choose one above 1023"};

@@ -28,9 +28,11 @@ Result<Pty> open_pty(int like) {
   return pty;
 }
 
-void copy_window_size(int from, int to) {
+void copy_window_size(int from, int to, size_t narrower) {
   winsize size;
-  if (ioctl(from, TIOCGWINSZ, &size) == 0) ioctl(to, TIOCSWINSZ, &size);
+  if (ioctl(from, TIOCGWINSZ, &size) != 0) return;
+  if (size.ws_col > narrower) size.ws_col = static_cast<unsigned short>(size.ws_col - narrower);
+  ioctl(to, TIOCSWINSZ, &size);
 }
 
 void set_columns(int pty, int columns) {

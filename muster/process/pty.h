@@ -13,9 +13,9 @@ struct Pty {
 };
 Result<Pty> open_pty(int like);
 
-// Copies the window size; the processes on the other end get SIGWINCH from the kernel only if it is their controlling
+// Copies the window size, less columns by so many; the processes on the other end get SIGWINCH from the kernel only if it is their controlling
 // terminal, so the caller signals them itself.
-void copy_window_size(int from, int to);
+void copy_window_size(int from, int to, size_t narrower = 0);
 void set_columns(int pty, int columns);
 
 }  // namespace muster::process

@@ -176,6 +176,7 @@ def test_a_default_port_that_is_taken_gives_way_to_another(lab, beats, where, po
     assert other.running
     beats.tell("all", "exit 0")
     assert [job.end() for job in jobs] == [0, 0], "\n".join(job.said() for job in jobs)
+    assert re.search(rf"^muster: port {port} is taken.*; the nodes meet at port \d+$", jobs[0].err, re.M), jobs[0].said()
 
 
 def test_a_missing_host_is_named(lab, beats):

@@ -273,8 +273,9 @@ void ConsoleSink::refill() {
   }
   spool_.finish();
   if (uint64_t dropped = spool_.dropped_lines() - std::exchange(dropped_said_, spool_.dropped_lines()); dropped > 0) {
-    queue_ += fmt::format("{}{} lines dropped here: too slow a reader, and the spool in {} is full ({})\n",
-                          log_prefix(LogLevel::kWarning), dropped, spool_directory_, spool_.reason());
+    queue_ += fmt::format("{}{} line{} dropped here: too slow a reader, and the spool in {} is full ({})\n",
+                          log_prefix(LogLevel::kWarning), dropped, dropped == 1 ? "" : "s", spool_directory_,
+                          spool_.reason());
   }
   queue_ += std::exchange(own_words_, {});
   spool_.reset();

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <utility>
 
+#include "muster/base/strings.h"
 #include "muster/process/pty.h"
 
 namespace muster::agent {
@@ -55,9 +56,9 @@ Result<void> WorkerStream::open_source() {
   if (options_.plan.source == StreamPlan::Source::kPty) {
     auto pty = process::open_pty(options_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO);
     if (pty) {
-      if (int columns = context_.console.columns(); columns > 0) process::set_columns(pty->master.get(), columns);
       source_ = std::move(pty->master);
       child_end_ = std::move(pty->slave);
+      window_resized();
       return {};
     }
     // A machine that has no pseudo-terminal to spare still runs jobs.
@@ -190,14 +191,20 @@ void WorkerStream::end() {
   }
   file_.finish();
   if (file_.dropped_lines() > 0) {
-    context_.console.log().warn("{}: {} lines dropped: {} is full ({})", options_.name, file_.dropped_lines(),
-                                options_.log_path, file_.reason());
+    context_.console.log().warn("{}: {} line{} dropped: {} is full ({})", options_.name, file_.dropped_lines(),
+                                file_.dropped_lines() == 1 ? "" : "s", options_.log_path, file_.reason());
   }
 }
 
 void WorkerStream::window_resized() {
   if (options_.plan.source != StreamPlan::Source::kPty || !source_) return;
-  process::copy_window_size(options_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO, source_.get());
+  // The label stands in front of whatever a worker writes.
+  const size_t label = count_characters(options_.label);
+  if (const int columns = context_.console.columns(); columns > 0) {
+    const int rest = columns - static_cast<int>(label);
+    return process::set_columns(source_.get(), rest > 0 ? rest : columns);
+  }
+  process::copy_window_size(options_.stream == Stream::kStdout ? STDOUT_FILENO : STDERR_FILENO, source_.get(), label);
 }
 
 }  // namespace muster::agent

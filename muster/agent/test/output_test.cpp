@@ -243,6 +243,14 @@ TEST_F(OutputTest, AFullLogDropsWholeLinesCountsAndSays) {
   EXPECT_EQ(std::count(shown_out_.begin(), shown_out_.end(), '\n'), 10);
 }
 
+TEST_F(OutputTest, OneDroppedLineIsOne) {
+  job_.output.cap = 64;
+  start();
+  for (int i = 0; i < 6; ++i) write_text(out(1), "0123456789\n");
+  finish();
+  EXPECT_THAT(shown_err_, ::testing::HasSubstr("rank 1 stdout: 1 line dropped: "));
+}
+
 TEST_F(OutputTest, AFullDiskUnderTheLogsStopsNobody) {
   if (!directory_.mount_small("size=256k")) GTEST_SKIP() << "needs root to mount a small tmpfs";
   start();
