@@ -160,7 +160,7 @@ class Parser {
     std::vector<std::pair<const Option*, std::optional<std::string>>> taken;
     while (true) {
       if (named.option == nullptr) {
-        if (dialect_ == Dialect::kMuster) return complaints_.unknown_option(named.spelling);
+        if (dialect_ == Dialect::kMuster) return complaints_.unknown_option(named.spelling, arguments_);
         unknown_.push_back(arguments_[i]);
         return i + 1;
       }

@@ -137,7 +137,7 @@ Error Complaints::no_such_word(const std::string& word) const {
       slip ? fmt::format("did you mean 'muster {} {}'?", verb.name, *nearest) : fmt::format("choose {}", verb.choices)};
 }
 
-Error Complaints::unknown_option(const std::string& word) const {
+Error Complaints::unknown_option(const std::string& word, const std::vector<std::string>& arguments) const {
   const std::string typed = word.substr(0, word.find('='));
   Error error = usage_error("unknown option '{}'", typed);
   std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
@@ -149,8 +149,12 @@ Error Complaints::unknown_option(const std::string& word) const {
   const Option* best = nearest_by_letters(verb_, name);
   if (best == nullptr) best = nearest_by_words(verb_, name);
   if (best == nullptr) best = nearest_by_beginning(verb_, name);
-  error.hint = best != nullptr ? fmt::format("did you mean '{}'?", dashed(*best))
-                               : fmt::format("'muster {} --help' lists them all", info(verb_).name);
+  const std::string all = fmt::format("'muster {} --help' lists them all", info(verb_).name);
+  const auto script =
+      std::find_if(arguments.begin(), arguments.end(), [](const auto& w) { return w.ends_with(".py"); });
+  error.hint = best != nullptr             ? fmt::format("did you mean '{}'?", dashed(*best))
+               : script != arguments.end() ? fmt::format("if it is one of {0}, write it behind {0}; {1}", *script, all)
+                                           : all;
   return error;
 }
 

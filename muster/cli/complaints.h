@@ -22,8 +22,8 @@ class Complaints {
   Error takes_no_value(const Option& option, const std::string& value) const;
   // Ours alone: of a verb whose word is one of a few.
   Error no_such_word(const std::string& word) const;
-  // Likewise: names the nearest option.
-  Error unknown_option(const std::string& word) const;
+  // Likewise: names the nearest option, or the script among the arguments that it may belong to.
+  Error unknown_option(const std::string& word, const std::vector<std::string>& arguments) const;
 
  private:
   const Verb verb_;

@@ -13,8 +13,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr std::string_view kChosenAtStart = "<chosen at start>";
-
 struct WorkerPlan {
   int rank;
   std::vector<int> cpus;
@@ -23,7 +21,8 @@ struct WorkerPlan {
   process::Environment added;  // beyond the launcher's own
 };
 
-// The variables that differ from what the launcher itself was given.
+}  // namespace
+
 process::Environment added_variables(const JobPlan& plan, const process::Environment& environment) {
   process::Environment added;
   for (const auto& [name, value] : environment) {
@@ -37,6 +36,8 @@ process::Environment added_variables(const JobPlan& plan, const process::Environ
   }
   return added;
 }
+
+namespace {
 
 // Which GPU a worker finds at its local rank; empty: there is none for it.
 std::string gpu_of(const process::GpuCount& gpus, size_t local_rank) {

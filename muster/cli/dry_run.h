@@ -1,16 +1,23 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "muster/cli/job_options.h"
 
 namespace muster::cli {
 
-// The same of a job on several nodes: which, started how and why. Says nothing of what the other machines alone know.
+// The same of a job on several nodes: which, started how and why, the command and what every worker finds. What the
+// other machines alone know has a place in <…>, and their cores and GPUs have none.
 std::string dry_run_nodes(const JobPlan& plan, const Facts& facts, bool json);
 
 // What would be started: one entry a worker with rank, cores, GPU, command and the environment that muster adds.
 // Opens hwloc and NVML where binding was asked for.
 Result<std::string> dry_run(const JobPlan& plan, const Facts& facts, bool json);
+
+inline constexpr std::string_view kChosenAtStart = "<chosen at start>";
+
+// The variables that differ from what the launcher itself was given. Pure.
+process::Environment added_variables(const JobPlan& plan, const process::Environment& environment);
 
 }  // namespace muster::cli

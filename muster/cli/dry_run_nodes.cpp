@@ -1,7 +1,10 @@
 #include <nlohmann/json.hpp>
 
+#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/dry_run.h"
+#include "muster/container/spec.h"
+#include "muster/environment/assignments.h"
 
 namespace muster::cli {
 namespace {
@@ -9,6 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using launcher::FanOut;
 using launcher::Symmetric;
+
+constexpr std::string_view kThreads = "OMP_NUM_THREADS";
 
 const rendezvous::MembershipOptions& membership_of(const NodesPlan& nodes) {
   const auto* fan_out = std::get_if<FanOut>(&nodes);
@@ -31,6 +36,13 @@ std::string ranks_of(const FanOut& spec, const JobPlan& plan, bool count_known, 
     first += workers;
   }
   return "";
+}
+
+// The same for people: "ranks 0-3", "rank 4", "spare".
+std::string ranks_text(const std::string& ranks) {
+  if (ranks == "spare") return ranks;
+  const bool one = ranks.find_first_not_of("0123456789") == std::string::npos;
+  return fmt::format("rank{} {}", one ? "" : "s", ranks);
 }
 
 std::string hosting(const Symmetric& spec) {
@@ -59,6 +71,47 @@ const std::string& interface_of(const JobPlan& plan) {
   return fan_out != nullptr ? fan_out->interface : plan.job.membership->interface;
 }
 
+// What stands for a variable that only the nodes know; nothing for one that is known here.
+std::string_view known_later(const JobPlan& plan, std::string_view name) {
+  for (std::string_view each : {"RANK", "LOCAL_RANK", "ROLE_RANK", "MUSTER_WORKER"})
+    if (name == each) return "<of each worker>";
+  for (std::string_view each : {"GROUP_RANK", "LOCAL_WORLD_SIZE", "MUSTER_HOST"})
+    if (name == each) return "<of each node>";
+  for (std::string_view each : {"WORLD_SIZE", "ROLE_WORLD_SIZE", "GROUP_WORLD_SIZE"})
+    if (name == each) return "<known when all have joined>";
+  return name == "MASTER_ADDR" && plan.job.master_addr.empty() ? "<the node of rank 0>" : "";
+}
+
+// What every worker finds beyond the environment around muster.
+process::Environment environment_of_workers(const JobPlan& plan) {
+  agent::RoundInfo round;
+  round.job = kChosenAtStart;
+  round.master_addr = plan.job.master_addr;
+  round.master_port = plan.job.master_port;
+  process::Environment all = added_variables(plan, agent::worker_environment(plan.job, round, {}));
+  constexpr std::string_view kGiven = "--env=";  // what a launcher tells its agents
+  for (const std::string& word : plan.forwarded)
+    if (const size_t equals = word.find('=', kGiven.size()); word.starts_with(kGiven) && equals != std::string::npos)
+      all = environment::with(all, {{word.substr(kGiven.size(), equals - kGiven.size()), word.substr(equals + 1)}});
+  const bool given = agent::find_variable(plan.job.environment, kThreads) != nullptr;
+  if (std::holds_alternative<FanOut>(plan.nodes) && !given && agent::find_variable(all, kThreads) == nullptr)
+    all.emplace_back(kThreads, "<cores of the node, divided among its workers>");
+  for (auto& [name, value] : all) {
+    if (auto later = known_later(plan, name); !later.empty()) value = later;
+    const bool agreed = plan.job.membership && plan.job.membership->store_on_coordinator_port;
+    if (name == "MASTER_PORT" && agreed) value = std::to_string(std::get<Symmetric>(plan.nodes).port);
+  }
+  return all;
+}
+
+// The image, and in what it is run.
+std::string container_of(const JobPlan& plan) {
+  const container::Spec& spec = plan.job.container->spec;
+  const std::string& what = spec.image.empty() ? spec.name : spec.image;
+  return spec.program.empty() ? fmt::format("{}, in the container runtime of each node", what)
+                              : fmt::format("{}, in {}", what, container::name_of(spec.kind));
+}
+
 struct Line {
   std::string title, text;
 };
@@ -82,7 +135,7 @@ std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
                        fan_out->way == launcher::Way::kLocal ? "simulated node" : "host",
                        fan_out->hosts.size() == 1 ? "" : "s", plan.mode_why);
     for (size_t i = 0; i < fan_out->hosts.size(); ++i)
-      text += fmt::format("  {}  ranks {}\n", fan_out->hosts[i].name, ranks_of(*fan_out, plan, count_known, i));
+      text += fmt::format("  {}  {}\n", fan_out->hosts[i].name, ranks_text(ranks_of(*fan_out, plan, count_known, i)));
   } else {
     const auto& spec = std::get<Symmetric>(plan.nodes);
     text = fmt::format("symmetric, {} nodes ({})\n  {} worker{} on this node\n  meet at {}: {}\n",
@@ -93,7 +146,10 @@ std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
     text += plan.job.membership->open_to_all ? "  no secret: whoever reaches the port can join\n" : "";
   }
   text += fmt::format("  command  {}\n", shell_quote(plan.job.command.argv));
+  if (plan.job.container) text += fmt::format("  container  {}\n", container_of(plan));
   for (const Line& line : settings(plan, facts)) text += fmt::format("  {}: {}\n", line.title, line.text);
+  text += "  environment\n";
+  for (const auto& [name, value] : environment_of_workers(plan)) text += fmt::format("    {}={}\n", name, value);
   return text;
 }
 
@@ -130,6 +186,9 @@ std::string as_json(const JobPlan& plan, const Facts& facts, bool count_known) {
   json["max_restarts"] = options.max_restarts;
   for (const char* name : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
     json[name] = interface_rule(facts, interface_of(plan), name);
+  if (plan.job.container) json["container"] = container_of(plan);
+  json["environment"] = Json::object();
+  for (const auto& [name, value] : environment_of_workers(plan)) json["environment"][name] = value;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

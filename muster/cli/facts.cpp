@@ -51,12 +51,18 @@ PathKind path_kind(const std::string& path) {
   return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;
 }
 
-bool can_create(const std::string& path) {
+Result<void> can_create(const std::string& path) {
+  auto no = [&](int reason) { return system_error(reason, fmt::format("'{}' cannot be written", path)); };
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) return !S_ISDIR(status.st_mode) && ::access(path.c_str(), W_OK) == 0;
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISDIR(status.st_mode)) return no(EISDIR);
+    if (::access(path.c_str(), W_OK) != 0) return no(errno);
+    return {};
+  }
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  return ::access(folder.c_str(), W_OK | X_OK) == 0;
+  if (::access(folder.c_str(), W_OK | X_OK) != 0) return no(errno);
+  return {};
 }
 
 Result<bool> is_this_machine(const std::string& host) {

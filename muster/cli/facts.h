@@ -53,7 +53,7 @@ struct Facts {
   std::function<std::string()> fully_qualified_hostname;
   std::function<std::string()> uuid;
   // A file of that name can be written, or made.
-  std::function<bool(const std::string&)> can_create;
+  std::function<Result<void>(const std::string&)> can_create;
   // Whether a name or address is this machine's; an error when nobody knows the name. May ask the resolver.
   std::function<Result<bool>(const std::string&)> is_this_machine;
   // Of a node of Slurm whose name nobody here can look up: where Slurm reaches it. Nothing: the name will do, or must.

@@ -4,6 +4,7 @@
 #include "muster/cli/job_planner.h"
 #include "muster/cli/mode.h"
 #include "muster/launcher/door.h"
+#include "muster/net/interfaces.h"
 
 // Nodes that a scheduler has given us, and what somebody preset: what they say is taken for the options that are not
 // given, and those that are given are checked against it.
@@ -52,8 +53,32 @@ Result<void> Planner::plan_here() {
   if (here_->role == Role::kPreset) return plan_preset();
   if (here_->role == Role::kTask) return plan_step(*asked, mode == "symmetric");
   if (here_->role == Role::kOneNode) return plan_small_step(*asked, mode == "symmetric");
-  if (mode == "symmetric") return plan_own_node();
-  return plan_allocation(here_->nodes, *asked);
+  if (mode != "symmetric") return plan_allocation(here_->nodes, *asked);
+  if (!parsed_.given(Opt::kNnodes) && here_->nodes.size() > 1)
+    note(LogLevel::kWarning,
+         fmt::format("--mode symmetric without --nnodes: starting on this node alone, and {}; for all of them leave "
+                     "--mode out{}",
+                     has_nodes(*here_, here_->nodes.size()),
+                     here_->adapter == Adapter::kSlurm ? fmt::format(", or use {}", srun_on_all(*here_)) : ""));
+  return plan_own_node();
+}
+
+// Of hosts that were named: ssh may reach even those that the scheduler has given to others. An address tells no name.
+void Planner::note_strangers(const std::vector<cluster::Host>& hosts) {
+  auto here = cluster::detect(facts_.getenv, facts_.read_file);
+  if (!here || !*here || (*here)->job_id.empty()) return;
+  const std::vector<cluster::Host>& nodes = (*here)->allocation.empty() ? (*here)->nodes : (*here)->allocation;
+  const auto short_name = [](std::string_view name) { return name.substr(0, name.find('.')); };
+  std::vector<cluster::Host> strangers;
+  for (const cluster::Host& host : hosts) {
+    const auto is_it = [&](const cluster::Host& node) { return short_name(node.name) == short_name(host.name); };
+    if (host.name == "localhost" || net::parse_address(host.name, 0)) continue;
+    if (!std::ranges::any_of(nodes, is_it)) strangers.push_back(host);
+  }
+  if (nodes.empty() || strangers.empty()) return;
+  note(LogLevel::kWarning,
+       fmt::format("{} {} not of {} job {}, which has {}", node_list(strangers), strangers.size() == 1 ? "is" : "are",
+                   cluster::scheduler_name((*here)->adapter), (*here)->job_id, node_list(nodes)));
 }
 
 // --mode local

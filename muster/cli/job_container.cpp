@@ -46,6 +46,7 @@ Result<void> Planner::plan_container() {
                      "name its image with --container"};
     return {};
   }
+  note_ignored({Opt::kVenv, Opt::kConda}, "workers find the Python of the image", "without effect in a container");
   MUSTER_TRY(container::Spec spec, read_container());
   container::Prepared ready;
   if (fan_out() != nullptr) {  // those who run the workers prepare

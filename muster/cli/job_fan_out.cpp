@@ -51,6 +51,7 @@ Result<void> Planner::plan_named_hosts() {
                                               hosts == 1 ? "host is" : "hosts are"),
                                   "leave it out to use them all"});
   }
+  if (!parsed_.given(Opt::kLocalNodes)) note_strangers(named);
   note_ignored({Opt::kNodeRank, Opt::kMasterAddr, Opt::kRdzvEndpoint, Opt::kLocalAddr},
                "the nodes are started from here and told where to meet");
   plan_.mode_why = parsed_.given(Opt::kHosts)      ? fmt::format("--hosts names {}", hosts)

@@ -160,6 +160,7 @@ Result<void> Planner::plan_command() {
   if (elsewhere()) {
     job_.command.program = job_.command.entrypoint = parsed_.words[0];
     job_.command.argv = parsed_.words;
+    if (parsed_.flag(Opt::kModule)) job_.command.argv.insert(job_.command.argv.begin(), "-m");
     return {};
   }
   const Facts& facts = inside_ ? *inside_ : facts_;
@@ -208,9 +209,8 @@ Result<void> Planner::plan_failures() {
           {ErrorKind::kUsage, fmt::format("no process can handle {}", process::signal_name(signal)), "leave it out"});
   job_.signals_to_handle = signals.signals;
   if (!assignment_) job_.report_file = text(Opt::kReport);  // an agent's launcher writes it
-  if (!job_.report_file.empty() && !facts_.can_create(job_.report_file))
-    return about(Opt::kReport, {ErrorKind::kUsage, fmt::format("'{}' cannot be written", job_.report_file),
-                                "give a file in a directory you may write to"});
+  if (auto can = job_.report_file.empty() ? Result<void>() : facts_.can_create(job_.report_file); !can)
+    return about(Opt::kReport, {ErrorKind::kUsage, can.error().message, "give a file in a directory you may write to"});
   return {};
 }
 

@@ -88,6 +88,7 @@ class Planner {
   Result<void> plan_here();
   Result<void> plan_local(const NodeRange& asked);
   Result<void> plan_forced_fan_out(const NodeRange& asked);
+  void note_strangers(const std::vector<cluster::Host>& hosts);
   void forgive_standalone(const NodeRange& asked);
   void forgive_submit_host();
   void fill(Opt id, std::string value);

@@ -120,7 +120,7 @@ int fail(const Error& error) {
 int print(const std::string& text) {
   if (write_all(STDOUT_FILENO, text.data(), text.size())) return 0;
   fail(system_error(errno, "cannot write to stdout"));
-  return 1;
+  return kMusterFailed;
 }
 
 }  // namespace muster::cli

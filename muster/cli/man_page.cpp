@@ -119,7 +119,7 @@ std::string man_page() {
   text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
   for (const agent::Variable& variable : agent::declared_variables())
     text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));
-  return text + ".SH SEE ALSO\n.BR torchrun (1)\n";
+  return text + ".SH SEE ALSO\n.BR ssh (1),\n.BR srun (1)\n";
 }
 
 }  // namespace muster::cli

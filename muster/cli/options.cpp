@@ -128,7 +128,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker where torch is older than 1.13", "agent|worker", false,
    false, false, kRunOnly, G::kRendezvous, "Who hosts the store workers meet in: muster itself, or rank 0."},
   {Opt::kDryRun, "dry-run", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, kRunOnly, G::kInspect,
-   "Show ranks, cores, GPUs, environment and command of every worker, and start nothing."},
+   "Show ranks, cores, GPUs, environment and command of every worker (on several nodes: what is known here), and start "
+   "nothing."},
   {Opt::kJson, "json", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false,
    Verb::kRun | Verb::kEnv | Verb::kVersion | Verb::kStatus | Verb::kWhere, G::kInspect,
    "Print JSON (with --dry-run, --env-diff, env, status, where and version)."},

@@ -44,8 +44,13 @@ Result<std::optional<std::string>> read_existing(const std::string& path) {
 
 // Written under another name first: link() either gives it its name whole, or finds that somebody was faster.
 Result<void> make_key(const std::string& path) {
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const std::filesystem::path home = folder.parent_path().parent_path();
+  std::error_code error;
+  if (!std::filesystem::exists(home, error) && !error)
+    return cannot_use(path, fmt::format("cannot be made: there is no home directory {}", home.string()));
+  std::filesystem::create_directories(folder, error);
+  if (error) return cannot_use(path, fmt::format("cannot be made: {}: {}", folder.string(), error.message()));
   const std::string draft = fmt::format("{}.{}", path, random_uuid());
   Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!file) return cannot_use(path, fmt::format("cannot be made: {}", system_error(errno, "open").message));

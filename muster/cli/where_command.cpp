@@ -34,7 +34,19 @@ std::string time_text(const TimeLeft& left) {
   return fmt::format("{} min {} s", minutes, std::chrono::duration_cast<std::chrono::seconds>(*left.time).count() % 60);
 }
 
+constexpr std::string_view kNoSense = "what is set here makes no sense";
+
+bool makes_sense(const ModeChoice& choice) { return choice.row != 0; }
+
+// Where even the surroundings cannot be told: `muster run` is refused for the same reason.
+ModeChoice senseless(const Error& error) {
+  return {.row = 0, .mode = std::nullopt, .why = error.message, .would = "is refused: " + error.text()};
+}
+
 std::string as_text(const std::optional<Surroundings>& here, const ModeChoice& choice) {
+  if (!makes_sense(choice))
+    return fmt::format("{}\nmode: {} ({})\n`muster run train.py` {}.\n", kNoSense, mode_name(choice.mode), choice.why,
+                       choice.would);
   std::string text = here ? here->what + "\n" : "no scheduler, and nothing preset\n";
   if (here) {
     for (const cluster::Clue& clue : here->clues)
@@ -58,7 +70,7 @@ Json seconds(const TimeLeft& left) {
 std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& choice) {
   Json json;
   json["adapter"] = here ? Json(cluster::adapter_name(here->adapter)) : Json();
-  json["what"] = here ? Json(here->what) : Json();
+  json["what"] = here ? Json(here->what) : makes_sense(choice) ? Json() : Json(kNoSense);
   json["clues"] = Json::array();
   json["nodes"] = Json::array();
   if (here) {
@@ -77,7 +89,7 @@ std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& c
     json["time_left"] = seconds(left);
     json["time_left_known"] = left.known;
   }
-  json["row"] = choice.row;
+  json["row"] = makes_sense(choice) ? Json(choice.row) : Json();
   json["mode"] = choice.mode ? Json(mode_name(choice.mode)) : Json();
   json["why"] = choice.why;
   json["would"] = choice.would;
@@ -98,11 +110,11 @@ Result<JobPlan> plan_of_run(Facts facts) {
 
 int where_command(const Parsed& parsed) {
   const Facts facts = real_facts();
-  auto here = cluster::detect(facts.getenv, facts.read_file);
-  if (!here) return fail(here.error());
+  auto detected = cluster::detect(facts.getenv, facts.read_file);
+  const std::optional<Surroundings> here = detected ? *detected : std::nullopt;
   const std::string workers = facts.getenv(pet_variable(option(Opt::kNprocPerNode))).value_or("");
-  const ModeChoice choice = describe_mode(*here, plan_of_run(facts), workers);
-  return print(parsed.flag(Opt::kJson) ? as_json(*here, choice) : as_text(*here, choice));
+  const ModeChoice choice = detected ? describe_mode(here, plan_of_run(facts), workers) : senseless(detected.error());
+  return print(parsed.flag(Opt::kJson) ? as_json(here, choice) : as_text(here, choice));
 }
 
 }  // namespace muster::cli

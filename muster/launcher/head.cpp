@@ -103,7 +103,8 @@ void Head::joined(const Node& node) {
   if (node.join.position) notes_.erase(*node.join.position);
   refusals_.erase(node.join.host);  // it may now
   for (const std::string& address : node.join.addresses) refusals_.erase(address);
-  console_.log().debug("{} has joined with {} workers", node.join.host, node.join.workers);
+  console_.log().debug("{} has joined with {} worker{}", node.join.host, node.join.workers,
+                       node.join.workers == 1 ? "" : "s");
   if (on_joined) on_joined(node);
 }
 

@@ -118,9 +118,10 @@ def test_files_that_cannot_be_read(refused, tmp_path):
 
 def test_help_on_a_full_disk(muster):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([muster, "run", "--help"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert done.returncode == 1
-    assert done.stderr == "muster: error: cannot write to stdout: No space left on device\n"
+        for words in (["run", "--help"], ["--help"], ["env", "--json"], ["run", "--dry-run", "--no-python", "true"]):
+            done = subprocess.run([muster, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            assert done.returncode == 125, words
+            assert done.stderr == "muster: error: cannot write to stdout: No space left on device\n"
 
 
 def test_help_of_launch_is_no_warning(muster):
@@ -135,7 +136,20 @@ def test_taken_port_names_its_holder(refused, option):
         taken.listen()
         port = taken.getsockname()[1]
         sentence = refused(["run", option.format(port), "SCRIPT"])
-    assert str(port) in sentence and "pid " in sentence
+    assert str(port) in sentence and "pid " in sentence and sentence.endswith("; choose another one, or 0: then a free one is taken")
+
+
+def test_taken_ports_of_others(refused):
+    static = ["--nnodes", 2, "--node-rank", 0, "--master-addr", "localhost", "--master-port"]
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert refused(["store", "--port", port]).endswith("; choose another one, or 0: then a free one is taken")
+        for verb, code, prefix in (("run", 2, "muster: error: "), ("torchrun", 1, "torchrun: error: ")):
+            sentence = refused([verb, *static, port, "SCRIPT"], code=code, prefix=prefix, env={"MUSTER_TOKEN": "x"})
+            assert sentence.startswith(f"port {port} is taken by pid ")
+            assert sentence.endswith("; choose another one for all nodes, with --master-port or --rdzv-endpoint")
 
 
 def test_range_of_ports(refused):
@@ -163,9 +177,9 @@ def test_working_directory_that_is_gone(refused, tmp_path):
 
 
 def test_files_that_cannot_be_written(refused, tmp_path):
-    assert "cannot be written" in refused(["run", "--report", tmp_path, "SCRIPT"])
+    assert "cannot be written: Is a directory; " in refused(["run", "--report", tmp_path, "SCRIPT"])
     assert "cannot be written" in refused(["run", "--events", tmp_path, "SCRIPT"])
-    assert "cannot be written" in refused(["run", "--report", "/proc/muster/r", "SCRIPT"])
+    assert "cannot be written: No such file or directory; " in refused(["run", "--report", "/proc/muster/r", "SCRIPT"])
     assert "cannot be written" in refused(["run", "--events", "/proc/muster/e", "SCRIPT"])
 
 

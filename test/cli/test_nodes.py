@@ -85,7 +85,7 @@ def test_torchrun_keeps_its_words_and_has_ours(call):
 
 def test_dry_run_of_hosts(call):
     done = call(["run", "--hosts", "n1:2,n[2-3]", "--nproc-per-node", "4", "--nnodes", "2", "--dry-run", "not-here.py"])
-    assert done.stdout.startswith("fan-out to 2 of 3 hosts (--hosts names 3)\n  n1  ranks 0-1\n  n2  ranks 2-5\n  n3  ranks spare\n")
+    assert done.stdout.startswith("fan-out to 2 of 3 hosts (--hosts names 3)\n  n1  ranks 0-1\n  n2  ranks 2-5\n  n3  spare\n")
     plan = json.loads(
         call(["run", "--hosts", "n1,n2", "--nproc-per-node", 1, "--dry-run", "--json", "x.py", "--lr", "1"]).stdout
     )

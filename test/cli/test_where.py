@@ -70,7 +70,12 @@ def test_preset_variables_that_make_no_sense(run_muster, port):
         "muster: error: RANK='2' is preset in the environment, and is no number from 0 to 1; set it right, unset it, or "
         "stay on this node with --mode local\n"
     )
-    assert run_muster(["where"], env=variables).returncode == 2
+    where = run_muster(["where"], env=variables)
+    assert where.returncode == 0 and "\nmode: none (RANK='2' is preset" in where.stdout, where
+    assert "\n`muster run train.py` is refused: RANK='2' is preset in the environment" in where.stdout
+    here = json.loads(run_muster(["where", "--json"], env={"SLURM_JOB_ID": "12"}).stdout)
+    assert (here["mode"], here["row"], here["adapter"]) == (None, None, None)
+    assert here["would"].startswith("is refused: SLURM_JOB_ID=12 is set and no SLURM_JOB_NODELIST"), here
     assert run_muster(["run", "--mode", "local", "--no-python", "true"], env=variables).returncode == 0
 
 

@@ -85,8 +85,11 @@ TEST(ArgumentParser, NamesTheNearestOption) {
   EXPECT_EQ(error(Verb::kRun, {"--max_retries", "3", "a.py"}),
             "unknown option '--max_retries'; did you mean '--max-restarts'?");
   EXPECT_EQ(error(Verb::kRun, {"--nporc", "2", "a.py"}), "unknown option '--nporc'; did you mean '--nproc-per-node'?");
-  EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a.py"}),
+  EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a"}),
             "unknown option '--frobnicate'; 'muster run --help' lists them all");
+  EXPECT_EQ(error(Verb::kRun, {"--epochs", "3", "train.py"}),
+            "unknown option '--epochs'; if it is one of train.py, write it behind train.py; 'muster run --help' lists "
+            "them all");
 }
 
 TEST(ArgumentParser, SaysWhatIsMissing) {

@@ -54,6 +54,24 @@ TEST(Allocation, ABatchScriptStartsItsNodes) {
   }
 }
 
+TEST(Allocation, StayingOnOneOfSeveralNodesIsSaid) {
+  const Machine machine = inside("batch-2-nodes");
+  EXPECT_TRUE(local(machine, {"--mode", "symmetric", "train.py"}));
+  EXPECT_THAT(notes(machine, {"--mode", "symmetric", "train.py"}),
+              HasSubstr("--mode symmetric without --nnodes: starting on this node alone, and Slurm job"));
+  EXPECT_THAT(notes(machine, {"--mode", "symmetric", "train.py"}),
+              HasSubstr(" has 2; for all of them leave --mode out, or use srun -N 2\n"));
+  EXPECT_EQ(notes(inside("batch-one-node"), {"--mode", "symmetric", "train.py"}), "");
+}
+
+TEST(Allocation, AHostOfAnotherJobIsNamed) {
+  const Machine machine = inside("batch-2-nodes");
+  EXPECT_THAT(notes(machine, {"--hosts", "n1,n3", "train.py"}), HasSubstr("n3 is not of Slurm job "));
+  EXPECT_THAT(notes(machine, {"--hosts", "n1,n3", "train.py"}), HasSubstr(", which has n1, n2\n"));
+  EXPECT_EQ(notes(machine, {"--hosts", "n1,n2.cluster,10.0.0.3", "train.py"}), "");
+  EXPECT_EQ(notes(Machine(), {"--hosts", "n1,n3", "train.py"}), "");
+}
+
 TEST(Allocation, APortThatOneNodeHasTakenIsForgiven) {
   Machine machine = inside("batch-one-node");
   machine.taken_port = 4242;

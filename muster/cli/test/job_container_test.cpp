@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "muster/cli/test/machine.h"
+#include "muster/cli/test/plans.h"
 
 namespace muster::cli::test {
 namespace {
@@ -8,6 +8,7 @@ namespace {
 using container::Mount;
 using testing::Contains;
 using testing::HasSubstr;
+using testing::Not;
 
 Machine with(const std::string& program) {
   Machine machine;
@@ -41,6 +42,12 @@ TEST(JobContainer, WorkingAndTemporaryDirectoryAreSeenInside) {
                                 {"/scratch/7", "/scratch/7", false},
                                 {"/logs", "/logs", false}}));
   EXPECT_THAT(machine.container_request->directories, Contains("/logs"));
+}
+
+TEST(JobContainer, AnEnvironmentOfTheNodeMeansNothingInside) {
+  EXPECT_THAT(notes(with("podman"), {"--container", "i", "--venv", "v", "train.py"}),
+              HasSubstr("--venv is without effect in a container: workers find the Python of the image\n"));
+  EXPECT_THAT(notes(with("podman"), {"--container", "i", "--modules", "m", "train.py"}), Not(HasSubstr("effect")));
 }
 
 TEST(JobContainer, WhatIsAskedForIsHandedOn) {

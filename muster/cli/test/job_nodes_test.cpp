@@ -646,15 +646,33 @@ TEST(DryRunNodes, HostsRanksAndWhy) {
   Machine machine;
   std::string text = shown(machine, {"--hosts=n1,n2:4,n3,n4", "--nnodes=2:3", "--nproc-per-node=2", "train.py"});
   EXPECT_THAT(text, HasSubstr("fan-out to 2 to 3 of 4 hosts (--hosts names 4)\n"));
-  EXPECT_THAT(text, HasSubstr("  n1  ranks 0-1\n  n2  ranks 2-5\n  n3  ranks 6-7\n  n4  ranks spare\n"));
+  EXPECT_THAT(text, HasSubstr("  n1  ranks 0-1\n  n2  ranks 2-5\n  n3  ranks 6-7\n  n4  spare\n"));
   EXPECT_THAT(text, HasSubstr("GLOO_SOCKET_IFNAME: set where a node's own name leads nowhere"));
   EXPECT_THAT(text, HasSubstr("NCCL_SOCKET_IFNAME: not set\n"));
+  text = shown(machine, {"--hosts=n1:2,n2:1", "-m", "pkg.train", "--lr", "1"});
+  EXPECT_THAT(text, HasSubstr("  n1  ranks 0-1\n  n2  rank 2\n  command  -m pkg.train --lr 1\n"));
   text = shown(machine, {"--hosts=n1:2,n2,n3", "train.py"});
   EXPECT_THAT(text, HasSubstr("  n1  ranks 0-1\n  n2  ranks known when it has joined\n"));
   machine.variables["GLOO_SOCKET_IFNAME"] = "eth9";
   text = shown(machine, {"--local-nodes=2", "--interface=eth0", "train.py"});
   EXPECT_THAT(text, HasSubstr("GLOO_SOCKET_IFNAME: eth9 (yours)\n"));
   EXPECT_THAT(text, HasSubstr("NCCL_SOCKET_IFNAME: the interface of eth0\n"));
+}
+
+TEST(DryRunNodes, WhatWorkersFind) {
+  Machine machine;
+  std::string text =
+      shown(machine, {"--hosts=n1,n2", "--env=A=1", "--container=torch:2", "--max-restarts=3", "train.py"});
+  EXPECT_THAT(text, HasSubstr("  command  train.py\n  container  torch:2, in the container runtime of each node\n"));
+  for (const char* line : {"RANK=<of each worker>", "GROUP_RANK=<of each node>", "MASTER_ADDR=<the node of rank 0>",
+                           "WORLD_SIZE=<known when all have joined>", "MASTER_PORT=<chosen at start>",
+                           "TORCHELASTIC_MAX_RESTARTS=3", "A=1", "OMP_NUM_THREADS=<cores of the node, divided"})
+    EXPECT_THAT(text, HasSubstr(fmt::format("\n    {}", line)));
+  machine.variables["OMP_NUM_THREADS"] = "2";
+  EXPECT_THAT(shown(machine, {"--hosts=n1,n2", "train.py"}), Not(HasSubstr("OMP_NUM_THREADS")));
+  text = shown(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=h", "--insecure", "train.py"});
+  EXPECT_THAT(text, HasSubstr("\n    MASTER_ADDR=h\n    MASTER_PORT=29500\n"));
+  EXPECT_THAT(text, HasSubstr("  command  /usr/bin/python3 -u train.py\n"));
 }
 
 TEST(DryRunNodes, WhoHostsAndWhere) {

@@ -66,7 +66,10 @@ struct Machine {
     };
     facts.fully_qualified_hostname = [] { return "node7.example.org"; };
     facts.uuid = [] { return "00000000-0000-4000-8000-0000000000ff"; };
-    facts.can_create = [](const std::string& path) { return !path.starts_with("/proc/"); };
+    facts.can_create = [](const std::string& path) -> Result<void> {
+      if (path.starts_with("/proc/")) return usage_error("'{}' cannot be written: No such file or directory", path);
+      return {};
+    };
     facts.is_this_machine = [](const std::string& host) -> Result<bool> {
       if (host.ends_with(".invalid")) return Error{ErrorKind::kPeer, "cannot resolve '" + host + "'", {}};
       return host != "10.9.9.9";

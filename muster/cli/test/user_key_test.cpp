@@ -26,7 +26,6 @@ class UserKey : public testing::Test {
   }
   std::string path() const { return home_ / ".config/muster/key"; }
 
- private:
   std::filesystem::path home_;
 };
 
@@ -44,6 +43,24 @@ TEST_F(UserKey, IsMadeOnceAndForItsOwnerAlone) {
   EXPECT_EQ(*read_user_key(path(), false), *made);
   auto files = std::filesystem::directory_iterator(std::filesystem::path(path()).parent_path());
   EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "nothing is left of making it";
+}
+
+TEST_F(UserKey, WhyItCannotBeMade) {
+  std::filesystem::create_directories(home_ / ".config");
+  std::ofstream(home_ / ".config/muster") << "in the way";
+  EXPECT_THAT(read_user_key(path(), true).error().text(), HasSubstr("/key cannot be read: open: Not a directory"));
+  const std::filesystem::path full = "/proc/self/.config/muster/key";  // where nothing can be made, even by root
+  EXPECT_EQ(
+      read_user_key(full, true).error().text(),
+      "the key /proc/self/.config/muster/key cannot be made: /proc/self/.config/muster: No such file or directory; "
+      "give --token-file FILE or MUSTER_TOKEN instead, or --insecure");
+}
+
+TEST_F(UserKey, AHomeThatDoesNotExistIsNotMade) {
+  const std::filesystem::path nowhere = home_ / "gone";
+  EXPECT_THAT(read_user_key(nowhere / ".config/muster/key", true).error().text(),
+              HasSubstr("cannot be made: there is no home directory " + nowhere.string() + "; give --token-file"));
+  EXPECT_FALSE(std::filesystem::exists(nowhere));
 }
 
 TEST_F(UserKey, OneThatOthersCanReadIsRefused) {
