@@ -442,7 +442,7 @@ TEST(Where, RowsOfTheTable) {
 TEST(Where, InAPbsJob) {
   Machine machine = inside("script", "pbs");
   EXPECT_EQ(choice(machine).mode, Mode::kFanOut);
-  EXPECT_THAT(choice(machine).would, HasSubstr("starts one agent on each of p1, p2 with ssh, and"));
+  EXPECT_THAT(choice(machine).would, HasSubstr("starts one agent on each of n1.lab, n2.lab with ssh, and"));
   machine.programs["pbs_attach"] = "/opt/pbs/bin/pbs_attach";
   EXPECT_THAT(choice(machine).would, HasSubstr("with ssh and pbs_attach, and"));
   machine.programs["pbs_tmrsh"] = "/opt/pbs/bin/pbs_tmrsh";
