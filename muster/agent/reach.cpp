@@ -4,18 +4,19 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "muster/net/interfaces.h"
 
 namespace muster::agent {
 namespace {
 
-constexpr auto kEach = std::chrono::seconds(2);
+constexpr int kPasses = 5;
 
 }  // namespace
 
-Reach::Reach(net::EventLoop& loop, std::vector<std::string> addresses, uint16_t port, Done done)
-    : loop_(loop), addresses_(std::move(addresses)), port_(port), done_(std::move(done)) {
+Reach::Reach(net::EventLoop& loop, std::vector<std::string> addresses, uint16_t port, Done done, Duration each)
+    : loop_(loop), addresses_(std::move(addresses)), port_(port), done_(std::move(done)), each_(each) {
   timer_ = loop_.call_after(Duration(0), [this] { try_next(); });
 }
 
@@ -28,8 +29,7 @@ void Reach::stop() {
 }
 
 void Reach::try_next() {
-  if (current_ == addresses_.size())
-    return done_(Error{ErrorKind::kPeer, failures_.empty() ? "nobody knows its address" : failures_, {}});
+  if (current_ == addresses_.size()) return all_tried();
   auto address = net::parse_address(addresses_[current_], port_);
   if (!address) return failed(address.error().message);
   socket_.reset(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -41,7 +41,7 @@ void Reach::try_next() {
     socket_.reset();
     return failed(::strerror(error));
   }
-  timer_ = loop_.call_after(kEach, [this] { failed("no answer"); });
+  timer_ = loop_.call_after(each_, [this] { no_answer(); });
   loop_.watch(socket_.get(), EPOLLOUT, [this](uint32_t) { connected(); });
 }
 
@@ -55,11 +55,29 @@ void Reach::connected() {
   done(addresses_[current_]);
 }
 
+void Reach::no_answer() {
+  silent_.push_back(addresses_[current_]);
+  if (passes_ + 1 == kPasses) return failed("no answer");
+  go_on();
+}
+
 void Reach::failed(const std::string& why) {
-  stop();
   failures_ += fmt::format("{}{} port {}: {}", failures_.empty() ? "" : "; ", addresses_[current_], port_, why);
+  go_on();
+}
+
+void Reach::go_on() {
+  stop();
   ++current_;
   timer_ = loop_.call_after(Duration(0), [this] { try_next(); });
+}
+
+void Reach::all_tried() {
+  if (silent_.empty() || ++passes_ == kPasses)
+    return done_(Error{ErrorKind::kPeer, failures_.empty() ? "nobody knows its address" : failures_, {}});
+  addresses_ = std::exchange(silent_, {});
+  current_ = 0;
+  try_next();
 }
 
 }  // namespace muster::agent

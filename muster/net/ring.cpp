@@ -241,9 +241,11 @@ void Ring::gather() {
   const bool answered = !sends_.empty();
   const bool stream = !answered && !awaited_ && crowd_ > 0 && volume_ <= kMuch;
   unanswered_ = stream ? unanswered_ + 1 : 0;
-  // Where several had something to say, or one waits for the others, more are about to send: they run now.
-  if (crowd_ > 1 || awaited_) ::sched_yield();
-  if (unanswered_ > kUnansweredTurns) ::nanosleep(&kNap, nullptr);
+  if (unanswered_ > kUnansweredTurns) {
+    ::nanosleep(&kNap, nullptr);
+  } else if ((answered && crowd_ > 1) || awaited_) {
+    ::sched_yield();  // where several had something to say, or one waits for the others, more are about to: they run now
+  }
 }
 
 void Ring::collect() {
