@@ -271,6 +271,7 @@ void Supervisor::start_round(const RoundPlan& plan) {
 Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   TimePoint begin = Clock::now();
   if (timers_) timers_->clear();
+  crew_.reset();  // whatever fails now is not the last round's
   MUSTER_TRY_VOID(layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });

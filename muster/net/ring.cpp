@@ -243,8 +243,8 @@ void Ring::gather() {
   unanswered_ = stream ? unanswered_ + 1 : 0;
   if (unanswered_ > kUnansweredTurns) {
     ::nanosleep(&kNap, nullptr);
-  } else if ((answered && crowd_ > 1) || awaited_) {
-    ::sched_yield();  // where several had something to say, or one waits for the others, more are about to: they run now
+  } else if (answered && crowd_ > 1) {
+    ::sched_yield();  // where several had something to say, others are about to: they run now
   }
 }
 

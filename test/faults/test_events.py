@@ -171,6 +171,17 @@ def test_agents_of_several_nodes_know_their_number_and_why_the_job_failed(run_mu
     assert len(why) == 1 and re.match(r"rank 1 on \S+ failed: exit code 5", *why)
 
 
+def test_an_end_is_told_once_where_the_next_round_cannot_start(run_muster, tmp_path):
+    """A file stands where the logs of the restart would go."""
+    (tmp_path / "train.py").write_text("import glob\nopen(glob.glob('logs/*')[0] + '/r1', 'w').close()\nraise SystemExit(5)")
+    args = ["--local-nodes", 2, "--nproc-per-node", 1, "--max-restarts", 1, "--events", "events", "--log-dir", "logs"]
+    done = run_muster(["run", *args, "train.py"], cwd=tmp_path)
+    assert done.returncode == 125 and "/r1/" in done.stderr, done
+    events = [json.loads(line)["metadata"] for line in (tmp_path / "events").read_text().splitlines()]
+    ends = [e["global_rank"] for e in events if e["state"] in ("FAILED", "TERMINATED") and e["global_rank"] is not None]
+    assert sorted(ends) == [0, 1], done
+
+
 @pytest.mark.parametrize("path", ["no/such/directory/events", "."])
 def test_an_unwritable_file_is_refused_before_anything_starts(run_muster, tmp_path, path):
     script = tmp_path / "train.py"
