@@ -20,14 +20,12 @@ OPS = ["get", "set", "add", "wait", "barrier"]
 WINDOW = 100
 IDLE = 16000
 OURS = "muster store"
-# What no server can do without: who does this, for which operation and how many clients.
-FLOORS = {
-    ("add", 1): ("a loop of recv() and send()", "store_floor.c"),
-    ("set", 8): ("a loop of epoll_wait() and recv()", "store_floor_many.c"),
-    ("barrier", 8): ("a loop of epoll_wait(), recv() and send()", "store_floor_many.c"),
-}
-FLOOR_PROGRAMS = ["store_floor.c", "store_floor_many.c"]
-
+# What no server can do without: a name, the program and its arguments, and for which operation and how many clients.
+FLOORS = [
+    ("a loop of recv() and send()", ["store_floor.c"], [("add", 1)]),
+    ("a loop of epoll_wait(), recv() and send()", ["store_floor_many.c"], [("set", 8), ("barrier", 8)]),
+    ("the same with pauses of 0.1 ms", ["store_floor_many.c", "100"], [("set", 8)]),
+]
 
 def contests() -> list[Contest]:
     ours, python, load = muster(), torch_python(), load_generator()
@@ -39,9 +37,9 @@ def contests() -> list[Contest]:
 
     def subjects(op, clients):
         measured = pair(lambda server: arena().drive(server, op, clients), both)
-        if (op, clients) in FLOORS:
-            name, program = FLOORS[op, clients]
-            measured.append(Subject(name, lambda: arena().drive(2 + FLOOR_PROGRAMS.index(program), op, clients), both))
+        for index, (name, _, cases) in enumerate(FLOORS):
+            if (op, clients) in cases:
+                measured.append(Subject(name, lambda server=2 + index: arena().drive(server, op, clients), both))
         return measured
 
     torch_client = [
@@ -90,7 +88,7 @@ class Arena:
         self.servers = [
             self._start([muster().path, "store", "--port", "0"], env),
             self._start([python, str(PROGRAMS / "store_libuv.py")], env),
-            *(self._start([compiled(program)], env) for program in FLOOR_PROGRAMS),
+            *(self._start([compiled(program), *arguments], env) for _, (program, *arguments), _ in FLOORS),
         ]
         self.ports = [int(self._line(server)) for server in self.servers]
         where = [f"{port}:{server.pid}" for port, server in zip(self.ports, self.servers)]

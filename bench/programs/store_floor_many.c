@@ -1,9 +1,11 @@
 // The least that one thread can do for several clients of PyTorch's store who `set` or meet at a barrier: it waits with
-// epoll, receives, looks at a few bytes, and answers whom it must. Nothing is parsed or kept. Prints its port, serves
-// until it is killed.
+// epoll, receives, looks at a few bytes, and answers whom it must. Nothing is parsed or kept. Given a number, it pauses
+// for so many microseconds before each wait, so that more has come. Prints its port, serves until it is killed.
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "store_floor.h"
@@ -38,7 +40,8 @@ static void serve(int connection) {
     send(connection, "", 1, MSG_NOSIGNAL);
 }
 
-int main(void) {
+int main(int argc, char** argv) {
+  const struct timespec pause = {.tv_nsec = argc > 1 ? atol(argv[1]) * 1000 : 0};
   const int listener = open_listener();
   if (listener < 0) return 1;
   const int epoll = epoll_create1(0);
@@ -49,6 +52,7 @@ int main(void) {
     epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
     for (int came = 0; !came;) {
       struct epoll_event events[kEvents];
+      if (pause.tv_nsec > 0) nanosleep(&pause, NULL);
       const int count = epoll_wait(epoll, events, kEvents, -1);
       for (int i = 0; i < count; ++i) {
         if (events[i].data.fd == listener)
