@@ -100,7 +100,8 @@ Error Complaints::not_a_number(const Option& option, std::string_view type, cons
   if (dialect_ == Dialect::kArgparse)
     return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
   return {ErrorKind::kUsage, fmt::format("{}: '{}' is no number", where(option, source), value),
-          fmt::format("write {} {}", dashed(option), option.metavar)};
+          source == Source::kEnvironment ? "set it to a number, or unset it"
+                                         : fmt::format("write {} {}", dashed(option), option.metavar)};
 }
 
 Error Complaints::no_such_choice(const Option& option, const std::string& value, Source source) const {

@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "muster/agent/supervisor.h"
 #include "muster/base/environment.h"
@@ -33,10 +34,19 @@ namespace {
 // it.
 constexpr auto kHostTime = std::chrono::seconds(15);
 
-bool has_zip_magic(const std::string& path) {
+// A zip for Python: as it is, or behind the line that names its interpreter. Of any other interpreter (a jar, say) it is
+// a program like others.
+bool is_zipapp(const std::string& path) {
   Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  char magic[4] = {};
-  return file && ::read(file.get(), magic, sizeof magic) == 4 && std::memcmp(magic, "PK\3\4", 4) == 0;
+  std::array<char, 512> bytes{};
+  const ssize_t got = file ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
+  std::string_view text(bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  if (text.starts_with("#!")) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos || text.substr(0, end).find("python") == std::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+  return text.starts_with("PK\3\4");
 }
 
 PathKind path_kind(const std::string& path) {
@@ -45,7 +55,7 @@ PathKind path_kind(const std::string& path) {
   if (S_ISDIR(status.st_mode))
     return ::access((path + "/__main__.py").c_str(), F_OK) == 0 ? PathKind::kPackage : PathKind::kDirectory;
   if (path.ends_with(".pyz")) return PathKind::kZip;
-  if (S_ISREG(status.st_mode) && has_zip_magic(path)) return PathKind::kZip;
+  if (S_ISREG(status.st_mode) && is_zipapp(path)) return PathKind::kZip;
   // access() says yes to everything for root where any x bit is set; a file without one is never executable.
   if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return PathKind::kExecutable;
   return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;

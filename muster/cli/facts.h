@@ -23,7 +23,7 @@ enum class PathKind {
   kMissing,
   kPackage,    // a directory with __main__.py
   kDirectory,  // any other
-  kZip,        // .pyz, or a zip by its first bytes
+  kZip,        // .pyz, or a zipapp by its first bytes
   kExecutable,
   kFile,
   kUnreadable,

@@ -120,7 +120,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes: nobody."},
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
-  {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kFailure,
+  {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kRunOnly, G::kFailure,
    "Write the failure report there as JSON too: one for all nodes, where the job is started or hosted. An older "
    "one is removed when the job starts."},
   {Opt::kEvents, "events", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kOutput,

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+import zipapp
 
 import pytest
 
@@ -84,6 +85,32 @@ def test_program_that_is_not_executable(run_muster, tmp_path):
     result = run_muster([*RUN, "--no-python", program])
     assert result.returncode == 126
     assert str(program) in result.stderr
+
+
+HOW = "import sys; print(*sys.orig_argv[1:])"
+PYTHON_PROGRAMS = ["train.py", "app.pyz", "app", "tool", "package", "text", "-m module"]
+
+
+@pytest.mark.parametrize("words", PYTHON_PROGRAMS)
+def test_what_is_run_by_python(run_muster, tmp_path, words):
+    """By the one on PATH and unbuffered, whatever the file's own first line and mode say."""
+    (tmp_path / "package").mkdir()
+    for name in ("train.py", "package/__main__.py", "text", "module.py"):
+        (tmp_path / name).write_text(HOW)
+    for name, first_line in (("app.pyz", None), ("app", None), ("tool", "/no/such/python3")):
+        zipapp.create_archive(tmp_path / "package", tmp_path / name, first_line)
+    (tmp_path / "train.py").chmod(0o755)
+    result = run_muster(["run", *words.split(), "an argument"], cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"-u {words} an argument\n"
+
+
+def test_what_runs_by_itself(run_muster, tmp_path):
+    for name, text in (("script", "#!/bin/sh\necho $0 $1"), ("jar", "#!/bin/echo of\nPK\3\4")):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    assert run_muster(["run", "script", "1"], cwd=tmp_path).stdout == "./script 1\n"
+    assert run_muster(["run", "jar", "1"], cwd=tmp_path).stdout == "of ./jar 1\n"
 
 
 def test_one_failure_stops_the_others(start, fifo):

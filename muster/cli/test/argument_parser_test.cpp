@@ -74,6 +74,31 @@ TEST(ArgumentParser, NewerOptionsDoNotDisturbOlderAbbreviations) {
   EXPECT_EQ(error(Verb::kTorchrun, {"--log-line=x", "a.py"}), "unrecognized arguments: --log-line=x");
 }
 
+// The option that a command line names, if it is understood.
+std::optional<Opt> named(Verb verb, const Words& words) {
+  auto parsed = parse(verb, words);
+  if (!parsed) return std::nullopt;
+  if (parsed->immediate) return parsed->immediate;
+  for (const Option& option : options())
+    if (option.in(verb) && parsed->setting(option.id).source == Source::kCommandLine) return option.id;
+  return std::nullopt;
+}
+
+TEST(ArgumentParser, EveryAbbreviationThatTorchrunTakesMeansTheSameInRun) {
+  for (const Option& option : options()) {
+    if (option.exact || !option.in(Verb::kTorchrun) || !option.in(Verb::kRun)) continue;
+    for (const std::string& spelling : spellings(option)) {
+      for (size_t size = 3; size <= spelling.size() && spelling.starts_with("--"); ++size) {
+        Words words{spelling.substr(0, size), "a.py"};
+        const std::string value(option.choices.substr(0, option.choices.find('|')));
+        if (option.takes_value()) words.insert(words.begin() + 1, value.empty() ? "1" : value);
+        const auto there = named(Verb::kTorchrun, words);
+        EXPECT_TRUE(!there || named(Verb::kRun, words) == there) << words[0];
+      }
+    }
+  }
+}
+
 TEST(ArgumentParser, NamesTheNearestOption) {
   EXPECT_EQ(error(Verb::kRun, {"--nporc-per-node", "2", "a.py"}),
             "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?");
@@ -134,7 +159,7 @@ TEST(ArgumentParser, RefusesMalformedVariables) {
   EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_STANDALONE", "yes"}}),
             "PET_STANDALONE='yes' is no number; set it to 0 or 1, or unset it");
   EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_MASTER_PORT", "x"}}),
-            "PET_MASTER_PORT: 'x' is no number; write --master-port PORT");
+            "PET_MASTER_PORT: 'x' is no number; set it to a number, or unset it");
   EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_START_METHOD", "x"}}),
             "PET_START_METHOD: 'x' is not supported; choose spawn, fork, forkserver");
   EXPECT_EQ(error(Verb::kTorchrun, {"a.py"}, {{"PET_MASTER_PORT", "x"}}),
