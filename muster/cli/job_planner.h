@@ -128,7 +128,7 @@ class Planner {
 
   // job_streams.cpp: output, labels and stdin.
   Result<void> plan_output();
-  void note_missing_ranks();
+  void note_missing_ranks(Opt id, const std::set<int>& ranks);
   Result<void> plan_labels();
   Result<void> plan_stdin();
 

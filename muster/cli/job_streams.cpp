@@ -20,6 +20,10 @@ Result<void> Planner::plan_output() {
     auto parsed = parse_stream_masks(text(id), workers, syntax);
     if (!parsed) return about(id, parsed.error());
     *masks = *std::move(parsed);
+    std::set<int> named;
+    for (const auto& [rank, mask] : *masks) named.insert(rank);
+    note_missing_ranks(id, named);
+    std::erase_if(*masks, [workers](const auto& item) { return item.first >= workers; });
   }
   if (ours_ && !output.log_dir.empty() && output.log_dir != "/dev/null" && !parsed_.given(Opt::kRedirects) &&
       !parsed_.given(Opt::kTee))
@@ -28,7 +32,7 @@ Result<void> Planner::plan_output() {
     auto ranks = parse_ranks(text(Opt::kLocalRanksFilter));
     if (!ranks) return about(Opt::kLocalRanksFilter, ranks.error());
     output.console_ranks = *std::move(ranks);
-    note_missing_ranks();
+    note_missing_ranks(Opt::kLocalRanksFilter, *output.console_ranks);
   }
   output.stdout_filters = parsed_.list(Opt::kDuplicateStdoutFilters);
   output.stderr_filters = parsed_.list(Opt::kDuplicateStderrFilters);
@@ -48,15 +52,16 @@ Result<void> Planner::plan_output() {
   return {};
 }
 
-// torchrun says nothing of it.
-void Planner::note_missing_ranks() {
+// torchrun says nothing of it. No error: one command line serves nodes that have different numbers of workers.
+void Planner::note_missing_ranks(Opt id, const std::set<int>& ranks) {
   if (!ours_ || elsewhere()) return;
   std::vector<std::string> missing;
-  for (int rank : *job_.output.console_ranks)
+  for (int rank : ranks)
     if (rank >= job_.workers) missing.push_back(std::to_string(rank));
   if (missing.empty()) return;
-  note(LogLevel::kWarning, fmt::format("--local-ranks-filter: no worker here has local rank {}; there {} {}, from 0 on",
-                                       join(missing, " or "), job_.workers == 1 ? "is" : "are", job_.workers));
+  note(LogLevel::kWarning,
+       fmt::format("{}: no worker here has local rank {}; there {} {}, from 0 on", dashed(option(id)),
+                   join(missing, " or "), job_.workers == 1 ? "is" : "are", job_.workers));
 }
 
 Result<void> Planner::plan_labels() {

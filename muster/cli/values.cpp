@@ -221,12 +221,8 @@ Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers
     if (rank_text.empty() || !std::all_of(rank_text.begin(), rank_text.end(), is_digit)) return malformed;
     if (syntax == RankSyntax::kTorchrun && rank_text.size() != 1) return malformed;
     auto rank = parse_int(rank_text);
-    if (rank && *rank < workers) {
-      masks[static_cast<int>(*rank)] = item[colon + 1] - '0';
-    } else if (syntax == RankSyntax::kAny) {
-      return Error{ErrorKind::kUsage, fmt::format("'{}' names local rank {}", text, rank_text),
-                   fmt::format("the local ranks are 0 to {}", workers - 1)};
-    }
+    if (!rank || *rank > INT32_MAX) return malformed;
+    masks[static_cast<int>(*rank)] = item[colon + 1] - '0';
   }
   return masks;
 }

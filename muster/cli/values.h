@@ -44,8 +44,8 @@ Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_vie
 // The keys c10d knows have values it can use: whole seconds, yes or no, tcp or file. It ignores other keys.
 Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& conf);
 
-// -r and -t for `workers` local ranks. torchrun's pattern knows ranks of one digit only, and a rank that is not there
-// is ignored; ours knows all of them and refuses one that is not there.
+// -r and -t for `workers` local ranks, and for any other that is named. torchrun's pattern knows ranks of one digit
+// only.
 enum class RankSyntax { kTorchrun, kAny };
 Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers, RankSyntax syntax);
 

@@ -299,6 +299,11 @@ TEST(JobOptions, AFilterForRanksThatNobodyHas) {
   EXPECT_EQ(notes(machine, {"--nproc-per-node=2", "--local-ranks-filter=0,7,8", "train.py"}),
             "--local-ranks-filter: no worker here has local rank 7 or 8; there are 2, from 0 on\n");
   EXPECT_EQ(notes(machine, {"--nproc-per-node=2", "--local-ranks-filter=1", "train.py"}), "");
+  EXPECT_EQ(notes(machine, {"--nproc-per-node=2", "-r", "0:1,7:3", "train.py"}),
+            "--redirects: no worker here has local rank 7; there are 2, from 0 on\n");
+  EXPECT_THAT(machine.run({"--nproc-per-node=2", "-r", "0:1,7:3", "train.py"}).output.redirects,
+              ElementsAre(Pair(0, 1)));
+  EXPECT_EQ(notes(machine, {"-t", "7:3", "train.py"}, Verb::kTorchrun), "") << "as torchrun";
   EXPECT_EQ(notes(machine, {"--hosts=n1", "--local-ranks-filter=7", "train.py"}), "") << "nobody knows yet";
   EXPECT_EQ(notes(machine, {"--local-ranks-filter=7", "train.py"}, Verb::kTorchrun), "") << "as torchrun";
 }
