@@ -99,8 +99,9 @@ Error Complaints::not_a_number(const Option& option, std::string_view type, cons
                                Source source) const {
   if (dialect_ == Dialect::kArgparse)
     return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
-  return {ErrorKind::kUsage, fmt::format("{}: '{}' is no number", where(option, source), value),
-          source == Source::kEnvironment ? "set it to a number, or unset it"
+  const std::string_view number = type == "int" ? "whole number" : "number";
+  return {ErrorKind::kUsage, fmt::format("{}: '{}' is no {}", where(option, source), value, number),
+          source == Source::kEnvironment ? fmt::format("set it to a {}, or unset it", number)
                                          : fmt::format("write {} {}", dashed(option), option.metavar)};
 }
 
