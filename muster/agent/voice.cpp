@@ -17,6 +17,8 @@ std::string seconds_text(Duration duration) {
 void Voice::signal_received(int signal, int workers, Duration grace) {
   if (torchrun_) {
     console_.log().warn("Received {} death signal, shutting down workers", signal);
+  } else if (workers == 0) {
+    console_.log().info("{}: ending", process::signal_name(signal));
   } else {
     console_.log().info("{}: stopping {}, SIGKILL in {}", process::signal_name(signal), workers_text(workers),
                         seconds_text(grace));

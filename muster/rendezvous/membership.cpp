@@ -172,8 +172,9 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
   if (state.restarts >= options.max_restarts)
     return failed("worker-failed", fmt::format("all {} restarts are used", options.max_restarts));
   if (is_crash_loop(state, options))
-    return failed("crash-loop", fmt::format("it failed in this way within {} of its start {} times in a row",
-                                            seconds(options.crash_loop_time), options.crash_loop));
+    return failed("crash-loop",
+                  fmt::format("it failed in this way within {} of its start {} times in a row (--crash-loop)",
+                              seconds(options.crash_loop_time), options.crash_loop));
   return std::nullopt;
 }
 

@@ -228,8 +228,9 @@ TEST(CrashLoop, IsTheSameQuickFailureInARow) {
     EXPECT_EQ(done, each.done);
     if (job.last.kind != Kind::kEndJob) continue;
     EXPECT_EQ(job.last.exit_code, 7);
-    EXPECT_EQ(job.last.reason,
-              "rank 3 on n2: exit code 7; it failed in this way within 10.0 s of its start 3 times in a row");
+    EXPECT_EQ(
+        job.last.reason,
+        "rank 3 on n2: exit code 7; it failed in this way within 10.0 s of its start 3 times in a row (--crash-loop)");
   }
 }
 
