@@ -4,11 +4,25 @@
 
 #include <filesystem>
 
+#include "muster/agent/report/words.h"
 #include "muster/agent/worker_env.h"
 #include "muster/base/fd.h"
 #include "muster/base/new_file.h"
 
 namespace muster::agent {
+namespace {
+
+// What asks for input that nobody can give, a debugger say, ends with an error that does not tell why.
+std::string no_input_note(const StdinSpec& input, const WorkerOutcome& root) {
+  using Kind = StdinSpec::Kind;
+  if (input.kind != Kind::kNone && (input.kind != Kind::kRank || input.rank == root.rank)) return {};
+  const std::string exception = exception_of(root);
+  if (exception != "bdb.BdbQuit" && exception != "EOFError: EOF when reading a line") return {};
+  return fmt::format("rank {0} asked for input, and nobody types there; --stdin {0} hands it yours (on one node)",
+                     root.rank);
+}
+
+}  // namespace
 
 Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
                    Verdict verdict) {
@@ -20,6 +34,7 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
   report.max_restarts = job.max_restarts;
   report.workers = std::move(outcomes);
   report.verdict = std::move(verdict);
+  if (report.verdict.has_root_cause()) report.note = no_input_note(job.stdin_spec, report.workers[report.verdict.root]);
   report.exit_code = exit_code;
   return report;
 }

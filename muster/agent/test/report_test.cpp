@@ -8,6 +8,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "muster/agent/publication.h"
 #include "muster/agent/report/words.h"
 #include "muster/agent/test/outcomes.h"
 
@@ -177,6 +178,26 @@ TEST(Render, AFailureOfOurOwn) {
   report.message = "rank 1 could not be started: fork: Resource temporarily unavailable";
   EXPECT_EQ(render(report, false),
             "muster: train.py failed: rank 1 could not be started: fork: Resource temporarily unavailable\n");
+}
+
+TEST(MakeReport, SaysWhyInputWasNone) {
+  using Kind = StdinSpec::Kind;
+  const std::string note = "rank 1 asked for input, and nobody types there; --stdin 1 hands it yours (on one node)";
+  auto note_of = [](const std::string& exception, StdinSpec input) {
+    JobSpec job;
+    job.stdin_spec = input;
+    std::vector<WorkerOutcome> workers = {Worker(0, killed(SIGTERM), 3).stopped(2).outcome,
+                                          Worker(1, exited(1), 2).raised(1, exception).outcome};
+    Verdict verdict = judge(workers);
+    return make_report(job, "worker-failed", 1, workers, verdict).note;
+  };
+  for (const char* exception : {"bdb.BdbQuit", "EOFError: EOF when reading a line"}) {
+    EXPECT_EQ(note_of(exception, {Kind::kNone, 0}), note);
+    EXPECT_EQ(note_of(exception, {Kind::kRank, 0}), note);
+    for (StdinSpec has : {StdinSpec{Kind::kRank, 1}, StdinSpec{Kind::kAll, 0}, StdinSpec{Kind::kInherit, 0}})
+      EXPECT_EQ(note_of(exception, has), "");
+  }
+  EXPECT_EQ(note_of("EOFError: Compressed file ended", {Kind::kNone, 0}), "");
 }
 
 TEST(Words, DurationsAndRanks) {
