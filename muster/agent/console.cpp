@@ -63,9 +63,7 @@ void Console::say(LogLevel level, std::string_view text) {
   write(Stream::kStderr, lines);
 }
 
-bool Console::is_terminal(Stream stream) const {
-  return sink(stream).is_terminal() || (options_.columns > 0 && stream == Stream::kStdout);
-}
+bool Console::is_terminal(Stream stream) const { return sink(stream).is_terminal() || columns(stream) > 0; }
 
 void Console::set_spool(const std::string& directory, uint64_t cap) {
   for (auto& sink : sinks_) sink->set_spool(directory, cap);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,16 +30,16 @@ class Console {
     std::string speaker = {};  // in front of our own lines where several speak: "muster: n2: …"
     int stdout_fd = 1;
     int stderr_fd = 2;
-    // Where somebody else shows what we write to stdout on a terminal so wide: that counts as one, and the line that
+    // Where somebody else shows what we write to a stream on a terminal so wide: that counts as one, and the line that
     // moves is handed over.
-    int columns = 0;
+    std::array<int, 2> columns{};
     std::function<void(std::string)> live_line = {};
   };
   Console(net::EventLoop& loop, Options options);
   ~Console();
 
   bool is_terminal(Stream stream) const;
-  int columns() const { return options_.columns; }
+  int columns(Stream stream) const { return options_.columns[static_cast<size_t>(stream)]; }
   // Where the temporary file lies and how large it may grow; beyond that whole lines are dropped, counted and said.
   void set_spool(const std::string& directory, uint64_t cap);
 

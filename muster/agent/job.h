@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -49,9 +50,10 @@ struct OutputSpec {
   std::optional<std::set<int>> console_ranks;  // --local-ranks-filter: only these local ranks reach the console
   std::vector<std::string> stdout_filters;     // --duplicate-stdout-filters
   std::vector<std::string> stderr_filters;
-  int progress_rank = 0;             // whose \r progress a terminal shows, when there are several workers
-  uint64_t cap = uint64_t{1} << 30;  // bytes a spool or log file may grow to; 0: no limit
-  int columns = 0;                   // of the launcher's terminal, where one shows our output; 0: none does
+  int progress_rank = 0;                                // whose \r progress is shown, when there are several workers
+  Duration progress_period = std::chrono::seconds(10);  // in a file: after so long without a line
+  uint64_t cap = uint64_t{1} << 30;                     // bytes a spool or log file may grow to; 0: no limit
+  std::array<int, 2> columns{};  // by Stream: of the launcher's terminal, where one shows it; 0: none does
   // torchrun without -r/-t: streams that are neither filed nor tee'd are the launcher's own, untouched.
   bool inherit_plain_streams = false;
 };

@@ -56,13 +56,15 @@ struct Output::Impl {
 
 WorkerStream::Options Output::Impl::stream_options(const RoundInfo& round, const Placement& placement, Stream stream,
                                                    const StreamPlan& plan, const void* writer) const {
-  WorkerStream::Options options{plan, stream, {}, {}, {}, log_cap(), false, false, writer};
+  WorkerStream::Options options{.plan = plan, .stream = stream, .cap = log_cap(), .writer = writer};
   options.name = fmt::format("rank {} {}", placement.rank, stream == Stream::kStdout ? "stdout" : "stderr");
   if (plan.labelled) options.label = worker_label(job, placement, hostname);
   if (plan.file) options.log_path = layout.stream_file(round.round, placement.local_rank, stream);
   bool lines = plan.console && plan.style == StreamPlan::Style::kLines;
   bool terminal = context.console.is_terminal(stream);
-  options.shows_progress = lines && terminal && placement.rank == job.output.progress_rank;
+  const bool progress = lines && placement.rank == job.output.progress_rank;
+  options.shows_progress = progress && terminal;
+  if (progress && !terminal) options.progress_period = job.output.progress_period;
   options.prompts = lines && has_stdin(placement);
   return options;
 }

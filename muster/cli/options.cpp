@@ -115,7 +115,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "host:rank with several nodes, rank with several workers, none with one", "none|rank|host:rank", false,
    false, false, kRunOnly, G::kOutput, "What stands before each line of a worker: nothing, [rank] or [host:rank]."},
   {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly, G::kOutput,
-   "The rank whose progress bar (lines rewritten with \\r) a terminal shows."},
+   "The rank whose progress bar (lines rewritten with \\r) a terminal shows, and a file as a line now and then."},
   {Opt::kStdin, "stdin", 0, K::kText, "none|RANK|all", nullptr, "the worker's, if there is one only; else none", "", false,
    false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes: nobody."},
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,

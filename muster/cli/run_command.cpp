@@ -113,7 +113,7 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
     say(fmt::format("muster: error: {}\n", chosen.error().text()));
     return exit_code(chosen.error());
   }
-  spec.description.columns = terminal_columns(STDOUT_FILENO);
+  spec.description.columns = {terminal_columns(STDOUT_FILENO), terminal_columns(STDERR_FILENO)};
   return launcher::run_fan_out(spec);
 }
 

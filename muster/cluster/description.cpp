@@ -54,7 +54,7 @@ std::string encode(const Description& description) {
     body.text(value);
   }
   body.text(description.directory);
-  body.i64(description.columns);
+  for (int columns : description.columns) body.i64(columns);
 
   ByteWriter head;
   for (char c : kMagic) head.u8(static_cast<uint8_t>(c));
@@ -97,7 +97,7 @@ Result<Description> decode_description(std::string_view whole) {
     value = in.text();
   }
   description.directory = in.text();
-  description.columns = read_int(in);
+  for (int& columns : description.columns) columns = read_int(in);
   if (size != whole.size() || !in.done()) return bad("the description of the job is damaged");
   return description;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,13 +25,14 @@ struct Description {
   std::vector<std::string> arguments;  // of that verb, as typed
   std::vector<std::pair<std::string, std::string>> environment;
   std::string directory;  // to work in; missing there: home, said once
-  int columns = 0;        // of the launcher's terminal; 0: none. Decides pty or pipe for workers.
+  // Of the terminals that the launcher's stdout and stderr are; 0: none. Decides pty or pipe for workers.
+  std::array<int, 2> columns{};
   bool operator==(const Description&) const = default;
 };
 
 // Begins with a magic, kDescriptionVersion and the length of what follows, so that it can be read from a stream that
 // stays open.
-inline constexpr uint32_t kDescriptionVersion = 1;
+inline constexpr uint32_t kDescriptionVersion = 2;
 std::string encode(const Description& description);
 
 // How many bytes the whole has, by its first kDescriptionHead; an error for what is no description, is of another
@@ -39,7 +41,7 @@ inline constexpr size_t kDescriptionHead = 16;
 Result<size_t> description_size(std::string_view head);
 Result<Description> decode_description(std::string_view whole);
 
-// "muster-agent 0.1.0 1\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
+// "muster-agent 0.1.0 2\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
 // before it reads its stdin: nobody is given a description, and so the token, who has not said this.
 inline constexpr std::string_view kGreetingWord = "muster-agent";
 std::string agent_greeting();

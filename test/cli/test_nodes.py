@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import signal
 import socket
 import subprocess
 import threading
@@ -141,6 +142,17 @@ def test_who_did_not_come_is_said(call, words, said):
     assert f"; {socket.gethostname()} is there; {said}" in done.stderr
 
 
+def test_one_that_still_waits_has_nobody_to_stop(start_muster, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    args = ["run", "--nnodes", "2", "--node-rank", "0", "--master-addr", "localhost", "--master-port", port, "true"]
+    one = start_muster(args, env={"HOME": tmp_path}, stderr=subprocess.PIPE, text=True)
+    assert "waiting for node rank 1" in one.stderr.readline()
+    one.send_signal(signal.SIGINT)
+    assert one.stderr.readline() == "muster: SIGINT: ending\n"
+    assert one.wait(TIMEOUT) == 130
+
+
 def test_a_taken_endpoint_may_be_the_other_node(call):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"localhost:{taken.getsockname()[1]}"
@@ -181,7 +193,7 @@ def agent(muster, tmp_path):
 def test_agent_greets_and_ends_with_its_launcher(muster, tmp_path):
     process = agent(muster, tmp_path)
     version = subprocess.run([muster, "--version"], capture_output=True, text=True).stdout.split()[1]
-    assert process.stdout.readline().decode() == f"muster-agent {version} 1\n"
+    assert process.stdout.readline().decode() == f"muster-agent {version} 2\n"
     assert process.poll() is None, "it waits for what it is to do"
     process.stdin.close()
     assert process.wait(TIMEOUT) == 125
@@ -310,7 +322,7 @@ def description(muster, tmp_path):
     caught = tmp_path / "caught"
     version = subprocess.run([muster, "--version"], capture_output=True, text=True).stdout.split()[1]
     ssh = tmp_path / "ssh"
-    ssh.write_text(f"#!/bin/sh\necho muster-agent {version} 1\nexec dd bs=64k of={caught} 2>/dev/null\n")
+    ssh.write_text(f"#!/bin/sh\necho muster-agent {version} 2\nexec dd bs=64k of={caught} 2>/dev/null\n")
     ssh.chmod(0o755)
 
     def whole():

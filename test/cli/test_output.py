@@ -351,10 +351,11 @@ class TestTerminals:
         one.type("\n")
         assert re.search(r"\[1\] 1 at 100%\r\n", one.read_to_end())
 
-    def test_progress_comes_from_other_nodes_too(self, terminal, tmp_path):
+    @pytest.mark.parametrize("stream", ["", "exec >&2; "], ids=["stdout", "stderr"])
+    def test_progress_comes_from_other_nodes_too(self, terminal, tmp_path, stream):
         seen = tmp_path / "seen"
         script = (
-            'stty size <&1; printf "\\r$RANK at 10%%"; printf "\\r$RANK at 20%%"; '
+            stream + 'stty size <&1; printf "\\r$RANK at 10%%"; printf "\\r$RANK at 20%%"; '
             f'until [ -e {seen} ]; do sleep 0.02; done; printf "\\r$RANK at 100%%\\n"'
         )
         nodes = ["run", "--local-nodes", "2", "--progress-rank", "1"]

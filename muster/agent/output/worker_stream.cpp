@@ -111,6 +111,7 @@ void WorkerStream::show(std::string_view bytes) {
   size_t before = out.size();
   splitter_.feed(bytes, out);
   if (options_.plan.filtered) filter(std::string_view(out).substr(before));
+  if (options_.progress_period) sample_progress(out, out.size() > before);
   console.commit(options_.stream);
   if (options_.shows_progress) show_progress();
   if (options_.prompts) wait_for_prompt();
@@ -133,6 +134,17 @@ void WorkerStream::show_progress() {
     context_.console.set_live_line({});
     context_.live_owner = nullptr;
   }
+}
+
+// Whoever reads a file sees that a long epoch goes on; most states of its bar are left out.
+void WorkerStream::sample_progress(std::string& out, bool lines_shown) {
+  const TimePoint now = context_.loop.now();
+  if (lines_shown || !lines_shown_) lines_shown_ = now;
+  if (lines_shown || splitter_.progress().empty() || now - *lines_shown_ < *options_.progress_period) return;
+  lines_shown_ = now;
+  out += splitter_.label();
+  out += splitter_.progress();
+  out += '\n';
 }
 
 void WorkerStream::wait_for_prompt() {
@@ -200,7 +212,7 @@ void WorkerStream::window_resized() {
   if (options_.plan.source != StreamPlan::Source::kPty || !source_) return;
   // The label stands in front of whatever a worker writes.
   const size_t label = count_characters(options_.label);
-  if (const int columns = context_.console.columns(); columns > 0) {
+  if (const int columns = context_.console.columns(options_.stream); columns > 0) {
     const int rest = columns - static_cast<int>(label);
     return process::set_columns(source_.get(), rest > 0 ? rest : columns);
   }

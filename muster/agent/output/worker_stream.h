@@ -44,11 +44,13 @@ class WorkerStream {
   struct Options {
     StreamPlan plan;
     Stream stream;
-    std::string name;      // "rank 3 stdout"
-    std::string label;     // empty: none
-    std::string log_path;  // where plan.file
+    std::string name = {};      // "rank 3 stdout"
+    std::string label = {};     // empty: none
+    std::string log_path = {};  // where plan.file
     uint64_t cap = 0;
-    bool shows_progress = false;   // its \r progress is the console's live line
+    bool shows_progress = false;  // its \r progress is the console's live line
+    // Where there is no such line: progress is shown as a line when no other has been for so long. None: never.
+    std::optional<Duration> progress_period = {};
     bool prompts = false;          // its worker has the terminal's input: show an unfinished line after a pause
     const void* writer = nullptr;  // see Console::begin
   };
@@ -83,6 +85,7 @@ class WorkerStream {
   void take(std::string_view bytes);
   void show(std::string_view bytes);
   void show_progress();
+  void sample_progress(std::string& out, bool lines_shown);
   void wait_for_prompt();
   void show_prompt();
   void filter(std::string_view lines);
@@ -99,6 +102,7 @@ class WorkerStream {
   bool enlarged_ = false;
   bool held_ = false;  // not reading: the console is full
   bool dropping_said_ = false;
+  std::optional<TimePoint> lines_shown_;  // when the last ones were; at first when the stream began
   net::EventLoop::TimerId prompt_timer_ = 0;
 };
 

@@ -98,6 +98,22 @@ TEST_F(OutputTest, LabelsLinesAndKeepsStreamsApart) {
   layout_->remove_if_temporary(false);
 }
 
+TEST_F(OutputTest, OffATerminalProgressOfOneRankIsALineWhenNoOtherHasComeForSoLong) {
+  no_files();
+  job_.output.progress_period = Duration(0);
+  start();
+  write_text(out(1), "\r10% of rank 1");
+  for (std::string state : {"10%", "20%"}) {
+    write_text(out(0), "\r" + state);
+    auto shown = [&] { return (shown_out_ += read_available(out_.read.get())).ends_with(state + "\n"); };
+    ASSERT_TRUE(run_until(loop_, shown)) << shown_out_;
+  }
+  write_text(out(0), "\r30%\nnext");
+  finish();
+  EXPECT_EQ(shown_out_, "[0] 10%\n[0] 20%\n[0] 30%\n[0] next\n[1] 10% of rank 1\n");
+  layout_->remove_if_temporary(false);
+}
+
 TEST_F(OutputTest, LogFilesKeepTheRawBytes) {
   start();
   write_text(out(0), "10%\r20%\r\n\xff");

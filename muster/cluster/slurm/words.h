@@ -26,7 +26,7 @@ struct TaskEnd {
 };
 std::optional<TaskEnd> parse_task_end(std::string_view line);
 
-// "muster-agent 0.1.0 1 n2": the first thing that an agent says on stdout where nobody has told it its name.
+// "muster-agent 0.1.0 2 n2": the first thing that an agent says on stdout where nobody has told it its name.
 struct Greeting {
   bool same_version = false;
   std::string version, node;

@@ -22,7 +22,7 @@ Description example() {
           .arguments = {"--max-restarts", "3", "", "train.py", std::string("a\0b", 3)},
           .environment = {{"PATH", "/bin"}, {"EMPTY", ""}},
           .directory = "/home/me",
-          .columns = 120};
+          .columns = {120, 80}};
 }
 
 TEST(Description, ComesBackAsItWas) {
@@ -51,7 +51,7 @@ TEST(Description, OtherVersionsAreNamed) {
   auto size = description_size(bytes);
   ASSERT_FALSE(size.ok());
   EXPECT_THAT(size.error().message, HasSubstr("is of version 9"));
-  EXPECT_THAT(size.error().message, HasSubstr("reads version 1"));
+  EXPECT_THAT(size.error().message, HasSubstr("reads version 2"));
 }
 
 TEST(Description, WhatIsNoneOrTooLong) {
@@ -67,7 +67,7 @@ TEST(Description, WhatIsNoneOrTooLong) {
 }
 
 TEST(Greeting, FoundHoweverItIsCut) {
-  EXPECT_EQ(agent_greeting(), "muster-agent " + std::string(version()) + " 1\n");
+  EXPECT_EQ(agent_greeting(), "muster-agent " + std::string(version()) + " 2\n");
   std::string stream = "Welcome to n1!\nmuster-agents\n" + agent_greeting() + "anything";
   GreetingReader whole;
   EXPECT_EQ(whole.add(stream), State::kGood);
@@ -83,7 +83,7 @@ TEST(Greeting, AnotherVersionIsToldApart) {
   EXPECT_EQ(reader.other(), "7.0");
   EXPECT_EQ(reader.add(agent_greeting()), State::kOther);
   GreetingReader protocol;
-  EXPECT_EQ(protocol.add("muster-agent " + std::string(version()) + " 2\n"), State::kOther);
+  EXPECT_EQ(protocol.add("muster-agent " + std::string(version()) + " 1\n"), State::kOther);
 }
 
 TEST(Greeting, EndlessChatterIsNone) {
