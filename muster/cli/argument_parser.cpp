@@ -58,11 +58,19 @@ class Parser {
     return nullptr;
   }
 
+  using Candidates = std::vector<std::pair<const Option*, std::string>>;
+
   // All options a prefix may stand for, as (option, spelling).
-  std::vector<std::pair<const Option*, std::string>> candidates(std::string_view prefix) const {
-    std::vector<std::pair<const Option*, std::string>> found;
+  Candidates candidates(std::string_view prefix) const {
+    Candidates found = candidates(prefix, false);
+    if (found.empty() && dialect_ == Dialect::kMuster) found = candidates(prefix, true);
+    return found;
+  }
+
+  Candidates candidates(std::string_view prefix, bool exact) const {
+    Candidates found;
     for (const auto& [option, known] : spellings_) {
-      if (option->exact || !known.starts_with(prefix)) continue;
+      if (option->exact != exact || !known.starts_with(prefix)) continue;
       const bool same = !found.empty() && found.back().first == option;
       if (dialect_ == Dialect::kArgparse || !same) found.emplace_back(option, known);
     }

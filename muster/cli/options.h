@@ -148,7 +148,8 @@ struct Option {
   std::string_view choices;   // "a|b"; empty: anything
   bool reads_environment;     // PET_<NAME>
   bool immediate;             // prints something and ends, wherever it stands
-  bool exact;                 // never abbreviated: torchrun 2.13 does not know it, and its prefixes stay as they were
+  bool exact;                 // torchrun 2.13 does not know it, and its abbreviations stay as they were: this option
+                              // has those alone that no other has, in `muster run`; in `muster torchrun` none
   Verbs verbs;
   OptionGroup group;
   std::string_view help;

@@ -99,6 +99,16 @@ TEST(ArgumentParser, EveryAbbreviationThatTorchrunTakesMeansTheSameInRun) {
   }
 }
 
+TEST(ArgumentParser, NewerOptionsAreCutShortWhereNoOtherIsMeant) {
+  EXPECT_EQ(named(Verb::kRun, {"--rep", "f", "a.py"}), Opt::kReport);
+  EXPECT_EQ(named(Verb::kRun, {"--local-n=2", "a.py"}), Opt::kLocalNodes);
+  EXPECT_EQ(named(Verb::kRun, {"--local_n=2", "a.py"}), Opt::kLocalNodes);
+  EXPECT_EQ(named(Verb::kRun, {"--log-", "d", "a.py"}), Opt::kLogDir);
+  EXPECT_EQ(error(Verb::kRun, {"--host", "n1", "a.py"}),
+            "option '--host' is ambiguous; it could be --hosts, --hostfile");
+  EXPECT_EQ(error(Verb::kTorchrun, {"--local-n=2", "a.py"}), "unrecognized arguments: --local-n=2");
+}
+
 TEST(ArgumentParser, NamesTheNearestOption) {
   EXPECT_EQ(error(Verb::kRun, {"--nporc-per-node", "2", "a.py"}),
             "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?");
