@@ -77,14 +77,30 @@ const Option* nearest_by_words(Verb verb, std::string_view name) {
   return best;
 }
 
-// Short names that srun and mpirun have for it: "-n 2", "-n2", "-np 2", "-N 2".
+// What other launchers call it and no likeness finds: srun and mpirun ("-n 2", "-n2", "-np 2", "-N 2"), accelerate,
+// deepspeed. `typed` has hyphens.
 std::optional<Opt> known_elsewhere(std::string_view typed) {
+  constexpr std::pair<std::string_view, Opt> kNames[] = {
+      {"-n", Opt::kNprocPerNode},
+      {"-np", Opt::kNprocPerNode},
+      {"--ntasks", Opt::kNprocPerNode},
+      {"--ntasks-per-node", Opt::kNprocPerNode},
+      {"--num-processes", Opt::kNprocPerNode},
+      {"--num-gpus", Opt::kNprocPerNode},
+      {"--gpus", Opt::kNprocPerNode},
+      {"--gpus-per-node", Opt::kNprocPerNode},
+      {"--workers", Opt::kNprocPerNode},
+      {"-N", Opt::kNnodes},
+      {"--num-machines", Opt::kNnodes},
+      {"--num-nodes", Opt::kNnodes},
+      {"--machine-rank", Opt::kNodeRank},
+      {"--main-process-ip", Opt::kMasterAddr},
+      {"--port", Opt::kMasterPort},
+  };
   if (typed.starts_with('-') && !typed.starts_with("--"))
     typed = typed.substr(0, typed.find_last_not_of("0123456789") + 1);
-  for (std::string_view workers : {"-n", "-np", "--ntasks", "--ntasks-per-node"})
-    if (typed == workers) return Opt::kNprocPerNode;
-  if (typed == "-N") return Opt::kNnodes;
-  return std::nullopt;
+  const auto* known = std::ranges::find(kNames, typed, &std::pair<std::string_view, Opt>::first);
+  return known == std::end(kNames) ? std::nullopt : std::optional(known->second);
 }
 
 }  // namespace
@@ -142,9 +158,14 @@ Error Complaints::no_such_word(const std::string& word) const {
 Error Complaints::unknown_option(const std::string& word, const std::vector<std::string>& arguments) const {
   const std::string typed = word.substr(0, word.find('='));
   Error error = usage_error("unknown option '{}'", typed);
-  std::string name = typed.substr(std::min(typed.find_first_not_of('-'), typed.size()));
-  std::replace(name.begin(), name.end(), '_', '-');
-  if (auto meant = known_elsewhere(typed); meant && option(*meant).in(verb_)) {
+  std::string dashes = typed;
+  std::replace(dashes.begin(), dashes.end(), '_', '-');
+  const std::string name = dashes.substr(std::min(dashes.find_first_not_of('-'), dashes.size()));
+  if (name == "use-env") {  // of torch.distributed.launch
+    error.hint = "leave it out: workers have LOCAL_RANK, and get no --local-rank";
+    return error;
+  }
+  if (auto meant = known_elsewhere(dashes); meant && option(*meant).in(verb_)) {
     error.hint = fmt::format("write {} {}", dashed(option(*meant)), option(*meant).metavar);
     return error;
   }

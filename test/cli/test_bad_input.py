@@ -44,6 +44,22 @@ def test_habits_of_srun_and_mpirun(refused, habit):
     assert refused(["run", *habit, "SCRIPT"]).startswith(f"unknown option '{typed}'; write --nproc-per-node ")
 
 
+@pytest.mark.parametrize(
+    "habit, ours",
+    [
+        ("--num_processes", "--nproc-per-node"),
+        ("--num-gpus", "--nproc-per-node"),
+        ("--workers", "--nproc-per-node"),
+        ("--num_machines", "--nnodes"),
+        ("--machine_rank", "--node-rank"),
+        ("--main_process_ip", "--master-addr"),
+        ("--port", "--master-port"),
+    ],
+)
+def test_habits_of_accelerate_and_deepspeed(refused, habit, ours):
+    assert refused(["run", habit, 2, "SCRIPT"]).startswith(f"unknown option '{habit}'; write {ours} ")
+
+
 def test_unknown_verb_names_the_nearest(refused):
     assert refused(["rnu", "SCRIPT"]) == "'rnu' is no verb; did you mean 'muster run'?"
     assert refused(["train.py"]) == "'train.py' is no verb; to run it write muster run train.py"

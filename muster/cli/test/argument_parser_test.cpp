@@ -195,7 +195,8 @@ TEST(ArgumentParser, VerbsWithoutAProgramCountTheirWords) {
 
 TEST(ArgumentParser, TorchrunKnowsNoneOfOurOwnOptions) {
   EXPECT_EQ(error(Verb::kTorchrun, {"--dry-run", "a.py"}), "unrecognized arguments: --dry-run");
-  EXPECT_EQ(error(Verb::kRun, {"--use-env", "a.py"}).substr(0, 25), "unknown option '--use-env");
+  EXPECT_EQ(error(Verb::kRun, {"--use_env", "a.py"}),
+            "unknown option '--use_env'; leave it out: workers have LOCAL_RANK, and get no --local-rank");
   EXPECT_TRUE(parse(Verb::kLaunch, {"--use_env", "a.py"})->flag(Opt::kUseEnv));
 }
 
