@@ -7,6 +7,8 @@
 namespace muster::agent {
 namespace {
 
+constexpr std::string_view kUp = "\x1b[A";  // the cursor, by a line
+
 bool is_ascii(std::string_view text) {
   uint64_t seen = 0;
   size_t i = 0;
@@ -140,6 +142,9 @@ void LineSplitter::feed_rewriting(std::string_view bytes, std::string& out) {
     if (bytes[stop] == '\r') {
       return_ = true;
       rewritten_ = true;
+    } else if (rewritten_ && line_.ends_with(kUp)) {  // up and down again: it is the same line
+      line_.resize(line_.size() - kUp.size());
+      return_ = true;
     } else {
       end_line(out);
     }
@@ -180,8 +185,15 @@ void LineSplitter::extend(std::string_view piece, std::string& out) {
   line_ += piece;
 }
 
+std::string_view LineSplitter::current() const {
+  std::string_view text = line_;
+  while (text.ends_with(kUp)) text.remove_suffix(kUp.size());
+  const size_t up = text.rfind(kUp);
+  return up == std::string_view::npos ? text : text.substr(up + kUp.size());
+}
+
 void LineSplitter::end_line(std::string& out) {
-  emit(line_, out);
+  emit(rewritten_ ? current() : std::string_view(line_), out);
   out += '\n';
   line_.clear();
   open_ = return_ = rewritten_ = false;

@@ -29,7 +29,7 @@ class LineSplitter {
   void reopen() { open_ = false; }
 
   // What a terminal would show of a line that is being rewritten with \r; empty: no such line.
-  std::string_view progress() const { return rewritten_ ? std::string_view(line_) : std::string_view(); }
+  std::string_view progress() const { return rewritten_ ? current() : std::string_view(); }
   const std::string& label() const { return label_; }
 
  private:
@@ -39,6 +39,8 @@ class LineSplitter {
   void extend(std::string_view piece, std::string& out);
   void end_line(std::string& out);
   void emit(std::string_view text, std::string& out);
+  // The unfinished line without ways up to the one above, which a bar below another one ends with.
+  std::string_view current() const;
 
   StreamPlan::Style style_;
   std::string label_;

@@ -140,7 +140,7 @@ void WorkerStream::show_progress() {
 void WorkerStream::sample_progress(std::string& out, bool lines_shown) {
   const TimePoint now = context_.loop.now();
   if (lines_shown || !lines_shown_) lines_shown_ = now;
-  if (lines_shown || splitter_.progress().empty() || now - *lines_shown_ < *options_.progress_period) return;
+  if (lines_shown || trim(splitter_.progress()).empty() || now - *lines_shown_ < *options_.progress_period) return;
   lines_shown_ = now;
   out += splitter_.label();
   out += splitter_.progress();

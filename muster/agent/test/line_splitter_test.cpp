@@ -40,6 +40,21 @@ TEST(LineSplitter, KeepsTheLastStateOfARewrittenLine) {
   EXPECT_EQ(split_whole(Style::kLines, "bar\r   \rtext\nnext\n"), "[0] text\n[0] next\n");
 }
 
+// As tqdm writes them: down to the inner bar, its state, up again to the outer one.
+TEST(LineSplitter, BarsInsideOfBarsAreRewrittenToo) {
+  const std::string bars = "\repochs 0%\n\rbatches 0%\x1b[A\n\rbatches 50%\x1b[A";
+  EXPECT_EQ(split_whole(Style::kLines, bars), "[0] epochs 0%\n[0] batches 50%\n");
+  EXPECT_EQ(split_whole(Style::kLines, bars + "\n\r     \x1b[A\r    \rloss 1\n\repochs 50%\n"),
+            "[0] epochs 0%\n[0] loss 1\n[0] epochs 50%\n");
+  EXPECT_EQ(split_whole(Style::kLines, bars + "print\n"), "[0] epochs 0%\n[0] print\n");
+  EXPECT_EQ(split_whole(Style::kLines, "\r1\n\n\r3\x1b[A\x1b[A\n\n\r4\x1b[A\x1b[A"), "[0] 1\n[0] \n[0] 4\n");
+  EXPECT_EQ(split_whole(Style::kLines, "no bar\x1b[A\n"), "[0] no bar\x1b[A\n");
+  LineSplitter splitter(Style::kLines, "[0] ");
+  std::string out;
+  splitter.feed(bars, out);
+  EXPECT_EQ(splitter.progress(), "batches 50%");
+}
+
 TEST(LineSplitter, TorchrunEndsLinesAtEveryReturn) {
   EXPECT_EQ(split_whole(Style::kTorchrun, "10%\r20%\r\nx\n\r\n"), "[0] 10%\n[0] 20%\n[0] x\n[0] \n");
 }
@@ -105,8 +120,9 @@ TEST(LineSplitter, TheResultDoesNotDependOnTheChunks) {
   std::mt19937 random(1);
   constexpr std::string_view kAlphabet = "ab\n\n\r\xe2\x82\xac\xff";
   for (int round = 0; round < 3000; ++round) {
-    std::string input(random() % 60, ' ');
-    for (char& c : input) c = kAlphabet[random() % kAlphabet.size()];
+    std::string input;
+    for (size_t size = random() % 60; input.size() < size;)
+      input += random() % 8 == 0 ? "\x1b[A" : std::string(1, kAlphabet[random() % kAlphabet.size()]);
     for (Style style : {Style::kRaw, Style::kLines, Style::kTorchrun}) {
       size_t longest = round % 2 == 0 ? 5 : 4096;
       LineSplitter splitter(style, "<7>", longest);
