@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "muster/base/strings.h"
+
 namespace muster::agent {
 
 using rendezvous::Lease;
@@ -44,8 +46,7 @@ void LeaseKeeper::tick() {
   // When the lease ends, on the dot: the coordinator allows kFenceMargin, and a beat's time would use it up.
   timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, lease_.until()), [this] { tick(); });
   if (now - link_.last_pulse() > terms_.lease && known_ == Lease::State::kHolding)
-    return expire(fmt::format("the agent has shown no sign of life for {:.1f} s",
-                              std::chrono::duration<double>(now - link_.last_pulse()).count()));
+    return expire("the agent has shown no sign of life for " + elapsed_text(now - link_.last_pulse()));
   if (channel_ && channel_->is_open()) {
     channel_->send(next_beat());
   } else if (!channel_ && !connector_) {

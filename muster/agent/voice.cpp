@@ -1,16 +1,13 @@
 #include "muster/agent/voice.h"
 
 #include "muster/base/printable.h"
+#include "muster/base/strings.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
 namespace {
 
 std::string workers_text(int count) { return count == 1 ? "1 worker" : fmt::format("{} workers", count); }
-
-std::string seconds_text(Duration duration) {
-  return fmt::format("{:g} s", std::chrono::duration<double>(duration).count());
-}
 
 }  // namespace
 

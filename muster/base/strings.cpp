@@ -112,8 +112,21 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+namespace {
+
+// From here on nobody wants a fraction, and three digits would be written as a power of ten.
+constexpr double kLong = 100;
+
+}  // namespace
+
 std::string seconds_text(Duration duration) {
-  return fmt::format("{:.3g} s", std::chrono::duration<double>(duration).count());
+  const double seconds = std::chrono::duration<double>(duration).count();
+  return seconds < kLong ? fmt::format("{:.3g} s", seconds) : fmt::format("{:.0f} s", seconds);
+}
+
+std::string elapsed_text(Duration duration) {
+  const double seconds = std::chrono::duration<double>(duration).count();
+  return seconds < kLong ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
 }
 
 std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words) {

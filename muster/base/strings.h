@@ -35,8 +35,10 @@ std::string shell_quote(const std::vector<std::string>& words);
 // Number of single-character edits that turn a into b; for "did you mean".
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// "0.25 s", "3 s", "601 s"
+// "0.25 s", "3 s", "3600 s"
 std::string seconds_text(Duration duration);
+// The same for what was measured, which is never exact: "0.3 s", "3.0 s", "3600 s"
+std::string elapsed_text(Duration duration);
 
 // The one that a mistyped word most resembles, if it resembles one: of two that are as near, the one that begins alike.
 std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words);

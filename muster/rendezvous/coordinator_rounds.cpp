@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "muster/base/strings.h"
 #include "muster/rendezvous/coordinator_impl.h"
 
 namespace muster::rendezvous {
@@ -27,7 +28,7 @@ void Coordinator::Impl::listen_to_hearts(TimePoint now) {
   const Duration late = now - last_tick_;
   last_tick_ = now;
   if (late > std::max<Duration>(2 * kBeatPeriod + std::chrono::seconds(1), options_.membership.lease / 3)) {
-    log_.warn("this process stood still for {:.1f} s", std::chrono::duration<double>(late).count());
+    log_.warn("this process stood still for {}", elapsed_text(late));
     paused(now, state_);
   }
   for (auto& [id, node] : state_.nodes)

@@ -3,17 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "muster/base/strings.h"
 #include "muster/rendezvous/heartbeat.h"
 
 namespace muster::rendezvous {
 namespace {
 
 constexpr Duration kLeastPause = std::chrono::seconds(1);  // shorter ones happen on any busy machine
-
-std::string seconds_text(Duration duration) {
-  double seconds = std::chrono::duration<double>(duration).count();
-  return seconds < 100 ? fmt::format("{:.1f} s", seconds) : fmt::format("{:.0f} s", seconds);
-}
 
 }  // namespace
 
@@ -57,11 +53,11 @@ void Lease::notice_pause(TimePoint now) {
 }
 
 std::string Lease::reason(TimePoint now) const {
-  std::string after = pause_ > Duration::zero() ? fmt::format(" after a pause of {}", seconds_text(pause_)) : "";
+  std::string after = pause_ > Duration::zero() ? fmt::format(" after a pause of {}", elapsed_text(pause_)) : "";
   if (disowned_) return "the job went on without this node" + after;
-  if (state_ == State::kAsking) return fmt::format("this node stood still for {}", seconds_text(pause_));
+  if (state_ == State::kAsking) return fmt::format("this node stood still for {}", elapsed_text(pause_));
   TimePoint since = after.empty() ? last_echo_ : std::max(last_echo_, asked_since_);
-  return fmt::format("no word from the coordinator for {}{}", seconds_text(now - since), after);
+  return fmt::format("no word from the coordinator for {}{}", elapsed_text(now - since), after);
 }
 
 }  // namespace muster::rendezvous

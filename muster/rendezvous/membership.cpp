@@ -17,11 +17,6 @@ using Kind = Decision::Kind;
 
 // --- words ----------------------------------------------------------------------------------------------------------
 
-std::string seconds(Duration duration) {
-  double count = std::chrono::duration<double>(duration).count();
-  return count < 100 ? fmt::format("{:.1f} s", count) : fmt::format("{:.0f} s", count);
-}
-
 std::string nodes_text(size_t count) { return count == 1 ? "1 node" : fmt::format("{} nodes", count); }
 
 std::string signal_text(int signal) {
@@ -174,7 +169,7 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
   if (is_crash_loop(state, options))
     return failed("crash-loop",
                   fmt::format("it failed in this way within {} of its start {} times in a row (--crash-loop)",
-                              seconds(options.crash_loop_time), options.crash_loop));
+                              elapsed_text(options.crash_loop_time), options.crash_loop));
   return std::nullopt;
 }
 
@@ -279,7 +274,7 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
   if (now >= deadline)
     return end_with_too_few(
         state, options, hosts,
-        fmt::format("{} after {}", count_text(state.nodes.size(), state, options), seconds(now - state.began)));
+        fmt::format("{} after {}", count_text(state.nodes.size(), state, options), elapsed_text(now - state.began)));
   size_t at_best = state.nodes.size() + hosts.awaited.size();
   if (options.expected > 0 && at_best < needed_nodes(options)) {
     TimePoint settled = first_given_up(state, now) + kOthersFollow;
@@ -293,7 +288,7 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
         state, options, hosts,
         fmt::format("{}, and no other will be started", count_text(state.nodes.size(), state, options)));
   return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options),
-                          awaited_text(options, hosts), seconds(deadline - now)),
+                          awaited_text(options, hosts), elapsed_text(deadline - now)),
               deadline);
 }
 
@@ -310,9 +305,9 @@ Decision with_enough(TimePoint now, const State& state, const MembershipOptions&
     return open(state, options, called ? "last call is over" : "no word of " + awaited_text(options, hosts));
   }
   std::string whom = until == last_call ? "last call" : awaited_text(options, hosts);
-  return wait(
-      fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options), whom, seconds(until - now)),
-      until);
+  return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options), whom,
+                          elapsed_text(until - now)),
+              until);
 }
 
 Decision make_up_round(TimePoint now, const State& state, const MembershipOptions& options) {
@@ -332,7 +327,7 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
     return wait(fmt::format("waiting for the workers on {} to end", hosts));
   }
   if (const Ghost* ghost = last_ghost(now, state))
-    return wait(fmt::format("{}; its workers may run for {} more", ghost->why, seconds(ghost->safe_at - now)),
+    return wait(fmt::format("{}; its workers may run for {} more", ghost->why, elapsed_text(ghost->safe_at - now)),
                 ghost->safe_at);
   if (auto judgement = judge(now, state, options)) return *judgement;
   if (state.stop_signal) return end("signalled", 128 + *state.stop_signal, who_was_signalled(state));
@@ -351,7 +346,7 @@ Decision decide(TimePoint now, const State& state, const MembershipOptions& opti
     decision.kind = Kind::kDropNode;
     decision.node = seen.quietest->id;
     decision.reason =
-        fmt::format("{} is lost: no word for {}", seen.quietest->join.host, seconds(now - seen.quietest->heard));
+        fmt::format("{} is lost: no word for {}", seen.quietest->join.host, elapsed_text(now - seen.quietest->heard));
     return decision;
   }
   bool goes_on = state.round_state == RoundState::kOpening || state.round_state == RoundState::kRunning;

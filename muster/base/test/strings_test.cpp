@@ -28,6 +28,17 @@ TEST(Strings, NumberRanges) {
   EXPECT_EQ(number_ranges({0, 2, 3}, ", "), "0, 2-3");
 }
 
+TEST(Strings, SecondsAreNeverAPowerOfTen) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(seconds_text(250ms), "0.25 s");
+  EXPECT_EQ(seconds_text(3s), "3 s");
+  EXPECT_EQ(seconds_text(99960ms), "100 s");
+  EXPECT_EQ(seconds_text(1h), "3600 s");
+  EXPECT_EQ(elapsed_text(250ms), "0.2 s");
+  EXPECT_EQ(elapsed_text(3s), "3.0 s");
+  EXPECT_EQ(elapsed_text(1h), "3600 s");
+}
+
 TEST(Strings, ParseIntWantsTheWholeText) {
   EXPECT_EQ(parse_int("-12"), -12);
   for (const char* bad : {"", " 1", "1 ", "+1", "1x", "99999999999999999999"})
