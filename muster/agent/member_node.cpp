@@ -238,7 +238,7 @@ void MemberNode::worker_failed(const Worker& worker) {
 
 void MemberNode::round_ended(const std::optional<Error>& error) {
   in_round_ = false;
-  if (error_) return node_.finish();
+  if (error_ || end_) return node_.finish();
   Crew* crew = node_.crew();
   RoundEnded ended{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = {}};
   if (error) ended.start_error = error->text();
@@ -266,11 +266,15 @@ void MemberNode::on(const PassSignal& pass) {
 
 void MemberNode::on(const EndJob& end) {
   end_ = end;
+  Uplink* uplink = node_.uplink();
+  if (uplink != nullptr) uplink->job_is_over();
   if (!welcomed_) {  // it came too late to be one of the job
     node_.console().set_live_line("");
-    if (Uplink* uplink = node_.uplink()) uplink->give_up();
+    if (uplink != nullptr) uplink->give_up();
   }
-  if (in_round_) return node_.stop_round(SIGKILL, Duration(0));  // it should have ended; the rest follows
+  reach_.reset();
+  // It should have ended; when it has, round_ended() does the rest.
+  if (in_round_ && started_) return node_.stop_round(SIGKILL, Duration(0));
   node_.finish();
 }
 

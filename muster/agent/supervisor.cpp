@@ -168,6 +168,11 @@ Result<void> Supervisor::prepare() {
   loop_.watch(context_.warden_pidfd, EPOLLIN,
               [this](uint32_t) { end_without_warden([this] { remove_traces(job_, context_.scratch); }); });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
+  if (uplink_)
+    uplink_->on_reconnected([this] {
+      console_.log().warn(
+          "the connection that brings output to the launcher was lost and is there again: lines may be missing");
+    });
   Events::Send send;
   if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
   MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));

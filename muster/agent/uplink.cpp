@@ -16,6 +16,8 @@ constexpr size_t kLongestLine = 256 << 10;
 // What may wait for the network before the pipes have to.
 constexpr size_t kMostUnsent = 1 << 20;
 constexpr auto kConnectTime = std::chrono::seconds(30);
+// A launcher that takes the connection and closes it is not asked without a pause.
+constexpr auto kAgainPause = std::chrono::milliseconds(100);
 constexpr auto kLivePeriod = std::chrono::milliseconds(50);  // more often nobody sees
 constexpr size_t kLongestLiveLine = 4096;
 
@@ -34,32 +36,53 @@ Result<std::unique_ptr<Uplink>> Uplink::open(net::EventLoop& loop) {
 
 Uplink::~Uplink() {
   loop_.cancel(live_timer_);
+  loop_.cancel(again_timer_);
   if (!reading_) return;
   for (Pipe& pipe : pipes_) loop_.unwatch(pipe.read.get());
 }
 
 void Uplink::connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node) {
+  target_ = {launcher, token, node};
+  connect();
+}
+
+void Uplink::connect() {
   rendezvous::Channel::Options options;
-  options.token = token;
+  options.token = target_.token;
   options.purpose = rendezvous::Purpose::kOutput;
-  connector_ = rendezvous::Connector::start(
-      loop_, {launcher}, options, kConnectTime, Deadline::in(kConnectTime),
-      [this, node](Result<std::unique_ptr<rendezvous::Channel>> channel) {
-        if (!channel) return give_up();
-        channel_ = *std::move(channel);
-        was_connected_ = true;
-        channel_->resume_on(loop_, {.opened = {},
-                                    .received = [](std::string_view) {},
-                                    .closed = [this](const Error&) { loop_.defer([this] { give_up(); }); },
-                                    .drained = [this] { update(); }});
-        channel_->send(rendezvous::encode(rendezvous::OutputHello{node}));
-        send_events();
-        update();
-      });
+  connector_ =
+      rendezvous::Connector::start(loop_, {target_.launcher}, options, kConnectTime, Deadline::in(kConnectTime),
+                                   [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+                                     if (!channel) return give_up();
+                                     opened(*std::move(channel));
+                                   });
+}
+
+void Uplink::opened(std::unique_ptr<rendezvous::Channel> channel) {
+  channel_ = std::move(channel);
+  channel_->resume_on(loop_, {.opened = {},
+                              .received = [](std::string_view) {},
+                              .closed = [this](const Error&) { loop_.defer([this] { lost(); }); },
+                              .drained = [this] { update(); }});
+  channel_->send(rendezvous::encode(rendezvous::OutputHello{target_.node}));
+  send_events();
+  if (std::exchange(was_connected_, true) && on_reconnected_) on_reconnected_();
+  update();
+}
+
+void Uplink::lost() {
+  if (gone_) return;
+  if (over_) return give_up();
+  channel_.reset();
+  shown_.clear();
+  update();
+  again_timer_ = loop_.call_after(kAgainPause, [this] { connect(); });
 }
 
 void Uplink::give_up() {
   gone_ = true;
+  loop_.cancel(again_timer_);
+  connector_.reset();
   channel_.reset();
   update();
 }
@@ -125,6 +148,7 @@ void Uplink::send_live_line() {
 }
 
 void Uplink::send_event(std::string_view line) {
+  if (gone_) return;
   events_ += line;
   send_events();
 }
