@@ -73,8 +73,10 @@ void Reach::go_on() {
 }
 
 void Reach::all_tried() {
-  if (silent_.empty() || ++passes_ == kPasses)
-    return done_(Error{ErrorKind::kPeer, failures_.empty() ? "nobody knows its address" : failures_, {}});
+  if (silent_.empty() || ++passes_ == kPasses) {
+    Done done = std::move(done_);  // it may destroy this object
+    return done(Error{ErrorKind::kPeer, failures_.empty() ? "nobody knows its address" : failures_, {}});
+  }
   addresses_ = std::exchange(silent_, {});
   current_ = 0;
   try_next();

@@ -13,6 +13,7 @@
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
 #include "muster/base/clock.h"
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/version.h"
 #include "muster/cli/accelerate_plan.h"
@@ -45,8 +46,9 @@ Result<void> read_exactly(int fd, std::string& text, size_t size, Deadline deadl
   text.resize(size);
   while (have < size) {
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
-    if (::poll(&waiting, 1, deadline.poll_timeout()) == 0)
-      return Error{ErrorKind::kTimeout, "nobody said on stdin what to do", {}};
+    const int ready = ::poll(&waiting, 1, deadline.poll_timeout());
+    if (ready == 0) return Error{ErrorKind::kTimeout, "nobody said on stdin what to do", {}};
+    if (ready < 0) continue;  // stopped and continued: read() would wait without the deadline
     const ssize_t got = ::read(fd, text.data() + have, size - have);
     if (got == 0) return Error{ErrorKind::kPeer, "the launcher is gone", {}};
     if (got > 0) have += static_cast<size_t>(got);
@@ -97,8 +99,8 @@ Result<cluster::Description> fetch(const FetchWords& words, Fd& launcher) {
 void use_directory(const std::string& directory) {
   if (::chdir(directory.c_str()) == 0) return;
   const int why = errno;
-  const char* home = ::getenv("HOME");
-  const std::string instead = home != nullptr && ::chdir(home) == 0 ? home : "/";
+  const auto home = environment_variable("HOME");
+  const std::string instead = home && ::chdir(home->c_str()) == 0 ? *home : "/";
   if (instead == "/") (void)!::chdir("/");
   ::setenv("PWD", instead.c_str(), 1);
   const std::string text =

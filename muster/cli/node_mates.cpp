@@ -93,7 +93,7 @@ bool NodeMates::wait_for_one(Deadline deadline) const {
 void NodeMates::tell(int code, Deadline deadline) {
   const auto byte = static_cast<unsigned char>(code);
   spare_.reset();
-  for (int told = 0; told < others_;) {
+  for (int told = 0; told < others_ && !deadline.passed();) {
     pollfd waiting{.fd = listener_.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, deadline.poll_timeout());
     if (ready == 0 || (ready < 0 && errno != EINTR)) return;

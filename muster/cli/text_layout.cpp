@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "muster/base/environment.h"
 #include "muster/base/strings.h"
 
 namespace muster::cli {
@@ -13,7 +13,7 @@ namespace muster::cli {
 TextStyle style_of(int fd) {
   TextStyle style;
   if (::isatty(fd) == 0) return style;
-  style.bold = ::getenv("NO_COLOR") == nullptr;
+  style.bold = environment_variable("NO_COLOR").value_or("").empty();
   constexpr int kNarrowest = 40, kWidest = 120;
   style.width = std::clamp(terminal_columns(fd), kNarrowest, kWidest);
   return style;

@@ -164,11 +164,13 @@ Ending::Kind Shell::wait(int muster) {
   }
 }
 
+// No more than a pipe can hold, lest somebody who never stops writing keeps us from looking at anything else.
 void Shell::read_all() {
-  while (read_some(report_fd_, report_, kReportMost)) {
+  constexpr int kReads = 128;
+  for (int i = 0; i < kReads && read_some(report_fd_, report_, kReportMost); ++i) {
   }
   std::string bytes;
-  while (read_some(output_fd_, bytes, kOutputKept)) take_output(std::exchange(bytes, {}));
+  for (int i = 0; i < kReads && read_some(output_fd_, bytes, kOutputKept); ++i) take_output(std::exchange(bytes, {}));
 }
 
 // Appends what is there; false: nothing is, or nothing will be.

@@ -63,6 +63,7 @@ std::map<rendezvous::NodeId, int> ranks_of_members(const rendezvous::State& stat
 
 constexpr size_t kMostReaders = 64;
 constexpr auto kReaderTime = std::chrono::seconds(5);
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 // Whoever asked, and what it has not read yet.
 struct Reader {
@@ -111,6 +112,7 @@ class StatusServer::Impl {
       : loop_(loop), job_(job), coordinator_(coordinator), head_(head), mode_(std::move(mode)) {}
   ~Impl() {
     while (!readers_.empty()) leave(readers_.begin());
+    loop_.cancel(listen_again_);
     if (!listener_) return;
     loop_.unwatch(listener_.get());
     ::unlink(path_.c_str());
@@ -131,14 +133,24 @@ class StatusServer::Impl {
       listener_.reset();
       return error;
     }
-    loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { answer(); });
+    watch_listener();
     return {};
   }
 
  private:
+  void watch_listener() {
+    loop_.watch(listener_.get(), EPOLLIN, [this](uint32_t) { answer(); });
+  }
+
   void answer() {
     Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!client) return;
+    if (!client) {
+      if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
+      // Out of descriptors or memory: whoever asks waits in the backlog, and asking again at once would spin.
+      loop_.unwatch(listener_.get());
+      listen_again_ = loop_.call_after(kAcceptPause, [this] { watch_listener(); });
+      return;
+    }
     if (readers_.size() == kMostReaders) leave(readers_.begin());
     const auto reader = readers_.insert(readers_.end(), {.socket = std::move(client), .text = document()});
     reader->patience = loop_.call_after(kReaderTime, [this, reader] { leave(reader); });
@@ -206,6 +218,7 @@ class StatusServer::Impl {
   std::string mode_;
   std::string path_;
   Fd listener_;
+  net::EventLoop::TimerId listen_again_ = 0;
   std::list<Reader> readers_;
   TimePoint began_ = Clock::now();
 };

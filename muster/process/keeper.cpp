@@ -54,7 +54,8 @@ class Interruptions {
   int first_ = 0;
 };
 
-// Blocks until the keeper hangs up; it has its own deadline. Hangs up itself, on `hold`, when a signal comes.
+// Blocks until the keeper hangs up; it has its own deadline. Hangs up itself, on `hold`, when a signal comes. Empty: it
+// has not told all by our deadline.
 std::string read_to_end(int fd, Interruptions& interruptions, Fd& hold, Deadline deadline) {
   std::string bytes;
   while (!deadline.passed()) {
@@ -64,11 +65,11 @@ std::string read_to_end(int fd, Interruptions& interruptions, Fd& hold, Deadline
     if (watched[0].revents == 0) continue;
     char buffer[64 << 10];
     const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got == 0) break;
+    if (got == 0) return bytes;
     if (got > 0) bytes.append(buffer, static_cast<size_t>(got));
     if (got < 0 && errno != EINTR && errno != EAGAIN) break;
   }
-  return bytes;
+  return {};
 }
 
 [[noreturn]] void keep(const std::function<std::string(int)>& job, int muster, int result) {
@@ -97,8 +98,10 @@ Result<Kept> run_kept(const std::function<std::string(int muster)>& job, bool in
   result.write.reset();
   Kept kept{.told = read_to_end(result.read.get(), interruptions, hold.write, deadline)};
   kept.interrupted = interruptions.signal();
-  if (kept.told.empty() || kept.interrupted != 0) kill_descendants(Deadline::in(kKillTime));
-  while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
+  const bool killed = kept.told.empty() || kept.interrupted != 0;
+  if (killed) kill_descendants(Deadline::in(kKillTime));
+  // Who has told all is about to exit; who hangs in the kernel does not even die of SIGKILL, and is left behind.
+  while (::waitpid(keeper, nullptr, killed ? WNOHANG : 0) < 0 && errno == EINTR) {
   }
   return kept;
 }

@@ -320,6 +320,7 @@ void ConsoleSink::fall_behind() {
 }
 
 void ConsoleSink::pace() {
+  loop_.cancel(pace_timer_);  // of a time when we were behind, less than a tick ago
   pace_timer_ = loop_.call_after(Pacer::kTick, [this] {
     if (!behind_) return;
     pacer_.tick();

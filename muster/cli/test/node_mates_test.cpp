@@ -62,6 +62,23 @@ TEST(NodeMates, AreToldThoughAllDescriptorsAreTaken) {
   EXPECT_EQ(exit_code_of(mate), 17);
 }
 
+TEST(NodeMates, AreNotTriedForEverWithoutAnyDescriptor) {
+  const std::string name = fresh_name();
+  const pid_t mate = start_mate(name);  // before there is a listener that it would keep open
+  auto first = NodeMates::open(name, 1);
+  ASSERT_TRUE(first) << first.error().text();
+  ASSERT_TRUE(first->wait_for_one(Deadline::in(30s)));
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 1;  // which poll() needs
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  first->tell(17, Deadline::in(10ms));  // ends
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  *first = *NodeMates::open(fresh_name(), 1);
+  EXPECT_EQ(exit_code_of(mate), 200);
+}
+
 TEST(NodeMates, OneThatNeverComesIsNotWaitedForInVain) {
   auto first = NodeMates::open(fresh_name(), 1);
   ASSERT_TRUE(first);
