@@ -13,8 +13,8 @@ namespace muster::net {
 
 // Receives and sends on many sockets through io_uring: one system call a wake-up of the loop takes the replies of the
 // last one with it, waits, and brings what has come since. Beside the system calls this saves the switches to each
-// receiver that a send() of its own wakes. Before it waits it lets others run who are about to send, and pauses (0.1
-// ms) in a stream of small messages that nobody awaits an answer to.
+// receiver that a send() of its own wakes. Before it waits it lets others run who are about to send, and pauses (a
+// tenth of a millisecond at most) in a stream of small messages that nobody awaits an answer to.
 //
 // Attached to its loop, which it outlives in no case; used from the loop's thread. Sockets must block: the kernel lets
 // a request wait only there.
