@@ -7,12 +7,6 @@
 namespace muster::agent {
 namespace {
 
-std::string random_job_id() {
-  unsigned char bytes[8];
-  fill_random(bytes);
-  return fmt::format("{:02x}", fmt::join(bytes, ""));
-}
-
 class OneNode final : public Director {
  public:
   OneNode(NodeControl& node, const JobSpec& job, int warden_pid) : node_(node), job_(job), warden_pid_(warden_pid) {

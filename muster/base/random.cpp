@@ -31,4 +31,10 @@ std::string random_uuid() {
   return text;
 }
 
+std::string random_job_id() {
+  unsigned char bytes[8];
+  fill_random(bytes);
+  return fmt::format("{:02x}", fmt::join(bytes, ""));
+}
+
 }  // namespace muster

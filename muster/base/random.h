@@ -12,4 +12,7 @@ void fill_random(std::span<unsigned char> bytes);
 // "1b4e28ba-2fa1-41d2-883f-0016d3cca427": version 4, as Python's uuid4().
 std::string random_uuid();
 
+// "1b4e28ba2fa141d2": no other job has it.
+std::string random_job_id();
+
 }  // namespace muster

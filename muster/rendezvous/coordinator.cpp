@@ -11,17 +11,11 @@ constexpr auto kIntroduction = std::chrono::seconds(5);
 constexpr size_t kLongestName = 1024;  // of a host
 constexpr size_t kLongestMessage = 16 << 20;
 
-std::string random_id() {
-  unsigned char bytes[8];
-  fill_random(bytes);
-  return fmt::format("{:02x}", fmt::join(bytes, ""));
-}
-
 }  // namespace
 
 Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client)
     : loop_(loop), log_(log), options_(std::move(options)), client_(client) {
-  if (options_.job.empty()) options_.job = random_id();
+  if (options_.job.empty()) options_.job = random_job_id();
   state_.began = Clock::now();
   Acceptor::Handlers handlers;
   handlers.joined = [this](std::unique_ptr<Channel> channel) { arrived(std::move(channel)); };

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "muster/agent/test/output_harness.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/acceptor.h"
@@ -12,8 +13,6 @@ namespace {
 
 using rendezvous::Channel;
 using rendezvous::Chunk;
-
-constexpr auto kLong = std::chrono::seconds(10);
 
 // A launcher that takes output, and can lose the connection.
 class UplinkTest : public ::testing::Test {
@@ -54,14 +53,7 @@ class UplinkTest : public ::testing::Test {
     ASSERT_EQ(::write(uplink_->stdout_fd(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
   }
 
-  template <typename Condition>
-  bool run_until(Condition met) {
-    for (const Deadline deadline = Deadline::in(kLong); !met();) {
-      if (deadline.passed()) return false;
-      loop_.run_until(Deadline::in(std::chrono::milliseconds(5)));
-    }
-    return true;
-  }
+  bool run_until(const std::function<bool()>& met) { return testing::run_until(loop_, met); }
 
   static constexpr rendezvous::NodeId kNode = 7;
   net::EventLoop loop_;

@@ -15,5 +15,11 @@ TEST(Random, UuidIsOfVersionFourAndNewEachTime) {
   EXPECT_NE(first, second);
 }
 
+TEST(Random, JobIdsHaveAFixedLengthAndAreNewEachTime) {
+  const std::string first = random_job_id();
+  EXPECT_THAT(first, testing::MatchesRegex("[0-9a-f]{16}"));
+  EXPECT_NE(first, random_job_id());
+}
+
 }  // namespace
 }  // namespace muster
