@@ -43,6 +43,7 @@ Uplink::~Uplink() {
 
 void Uplink::connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node) {
   target_ = {launcher, token, node};
+  loop_.cancel(std::exchange(again_timer_, 0));
   connect();
 }
 
@@ -76,7 +77,10 @@ void Uplink::lost() {
   channel_.reset();
   shown_.clear();
   update();
-  again_timer_ = loop_.call_after(kAgainPause, [this] { connect(); });
+  again_timer_ = loop_.call_after(kAgainPause, [this] {
+    again_timer_ = 0;
+    connect();
+  });
 }
 
 void Uplink::give_up() {
