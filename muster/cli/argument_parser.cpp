@@ -63,7 +63,8 @@ class Parser {
   // All options a prefix may stand for, as (option, spelling).
   Candidates candidates(std::string_view prefix) const {
     Candidates found = candidates(prefix, false);
-    if (found.empty() && dialect_ == Dialect::kMuster) found = candidates(prefix, true);
+    const bool ours = dialect_ == Dialect::kMuster && !known_elsewhere(prefix);  // --port is not --port-range
+    if (found.empty() && ours) found = candidates(prefix, true);
     return found;
   }
 

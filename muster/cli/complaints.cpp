@@ -77,9 +77,9 @@ const Option* nearest_by_words(Verb verb, std::string_view name) {
   return best;
 }
 
-// What other launchers call it and no likeness finds: srun and mpirun ("-n 2", "-n2", "-np 2", "-N 2"), accelerate,
-// deepspeed. `typed` has hyphens.
-std::optional<Opt> known_elsewhere(std::string_view typed) {
+}  // namespace
+
+std::optional<Opt> known_elsewhere(std::string_view word) {
   constexpr std::pair<std::string_view, Opt> kNames[] = {
       {"-n", Opt::kNprocPerNode},
       {"-np", Opt::kNprocPerNode},
@@ -97,13 +97,12 @@ std::optional<Opt> known_elsewhere(std::string_view typed) {
       {"--main-process-ip", Opt::kMasterAddr},
       {"--port", Opt::kMasterPort},
   };
-  if (typed.starts_with('-') && !typed.starts_with("--"))
-    typed = typed.substr(0, typed.find_last_not_of("0123456789") + 1);
+  std::string typed(word);
+  std::replace(typed.begin(), typed.end(), '_', '-');
+  if (!typed.starts_with("--")) typed.resize(typed.find_last_not_of("0123456789") + 1);
   const auto* known = std::ranges::find(kNames, typed, &std::pair<std::string_view, Opt>::first);
   return known == std::end(kNames) ? std::nullopt : std::optional(known->second);
 }
-
-}  // namespace
 
 Error Complaints::ambiguous(std::string_view word, const std::vector<std::string>& could_be) const {
   const std::string names = muster::join(could_be, ", ");
@@ -165,7 +164,7 @@ Error Complaints::unknown_option(const std::string& word, const std::vector<std:
     error.hint = "leave it out: workers have LOCAL_RANK, and get no --local-rank";
     return error;
   }
-  if (auto meant = known_elsewhere(dashes); meant && option(*meant).in(verb_)) {
+  if (auto meant = known_elsewhere(typed); meant && option(*meant).in(verb_)) {
     error.hint = fmt::format("write {} {}", dashed(option(*meant)), option(*meant).metavar);
     return error;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,10 @@
 #include "muster/cli/argument_parser.h"
 
 namespace muster::cli {
+
+// The option that other launchers call so, where no likeness finds it: srun and mpirun ("-n 2", "-n2", "-np 2", "-N 2"),
+// accelerate, deepspeed.
+std::optional<Opt> known_elsewhere(std::string_view word);
 
 // What the parser says of a command line that it does not understand, in argparse's words or in ours with the way out.
 class Complaints {

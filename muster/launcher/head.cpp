@@ -168,6 +168,7 @@ void Head::round_started(const State& state) {
 rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOutcomes>& nodes) {
   round_ = judged_round_ = round;
   outcomes_.clear();
+  verdict_ = {};
   start_error_.clear();
   for (const rendezvous::NodeOutcomes& node : nodes) {
     if (!node.start_error.empty() && start_error_.empty())
@@ -246,6 +247,7 @@ agent::Report Head::make_report() const {
     return report;
   }
   // No worker is to blame: whoever fell did so because of what is said here.
+  report.note.clear();
   for (agent::Blame& blame : report.verdict.blames)
     if (blame == agent::Blame::kRootCause) blame = agent::Blame::kPeer;
   report.message = start_error_.empty() ? ending_->reason : start_error_;

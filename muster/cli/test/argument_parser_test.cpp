@@ -107,6 +107,7 @@ TEST(ArgumentParser, NewerOptionsAreCutShortWhereNoOtherIsMeant) {
   EXPECT_EQ(error(Verb::kRun, {"--host", "n1", "a.py"}),
             "option '--host' is ambiguous; it could be --hosts, --hostfile");
   EXPECT_EQ(error(Verb::kTorchrun, {"--local-n=2", "a.py"}), "unrecognized arguments: --local-n=2");
+  EXPECT_EQ(error(Verb::kRun, {"--port", "1", "a.py"}), "unknown option '--port'; write --master-port PORT");
 }
 
 TEST(ArgumentParser, NamesTheNearestOption) {
