@@ -97,8 +97,11 @@ class Arena:
             raise Failed("the clients did not connect")
 
     def drive(self, server: int, op: str, clients: int) -> dict[str, float]:
-        self.driver.stdin.write(f"{server} {op} {clients} {SECONDS}\n")
-        self.driver.stdin.flush()
+        try:
+            self.driver.stdin.write(f"{server} {op} {clients} {SECONDS}\n")
+            self.driver.stdin.flush()
+        except BrokenPipeError:
+            raise Failed("the clients have ended") from None
         figures = json.loads(self._line(self.driver))
         return {
             "server CPU an operation": figures["cpu"] / figures["ops"],

@@ -27,8 +27,8 @@ constexpr unsigned kBuffers = 256;
 constexpr unsigned kBufferSize = 8 << 10;
 // Who sends little after little, and waits for no answer, does not notice that we look at it seldom.
 constexpr int kUnansweredTurns = 4;
-constexpr size_t kMuch = 32 << 10;               // in a turn
-constexpr timespec kNap{0, 20'000};              // and what the kernel adds to every sleep, 0.05 ms
+constexpr size_t kMuch = 256 << 10;              // in a turn
+constexpr timespec kNap{0, 50'000};              // and what the kernel adds to every sleep, as much again
 constexpr size_t kMostAtOnce = size_t{1} << 30;  // a request's length has 32 bits
 
 // What a completion belongs to, in the two upper bits of its user data.
