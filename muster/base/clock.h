@@ -1,10 +1,26 @@
 #pragma once
 
+#include <time.h>
+
 #include <chrono>
 
 namespace muster {
 
-using Clock = std::chrono::steady_clock;
+// The one clock for deadlines, timers and leases. It counts the time for which the machine was suspended
+// (CLOCK_BOOTTIME; std::chrono::steady_clock does not): a suspended node must not believe that its lease still holds.
+struct Clock {
+  using duration = std::chrono::nanoseconds;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<Clock>;
+  static constexpr bool is_steady = true;
+
+  static time_point now() noexcept {
+    timespec time;
+    ::clock_gettime(CLOCK_BOOTTIME, &time);
+    return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+  }
+};
 using TimePoint = Clock::time_point;
 using Duration = Clock::duration;
 

@@ -30,7 +30,7 @@ inline constexpr unsigned char kFirstByte = 0xD7;
 
 // Raised by whatever changes a frame or a message: peers with another number refuse each other, naming both programs'
 // versions.
-inline constexpr uint16_t kProtocolVersion = 4;
+inline constexpr uint16_t kProtocolVersion = 5;
 
 // An encrypted, authenticated connection between two holders of the same token: messages in, messages out, in order.
 //

@@ -186,8 +186,10 @@ void fields(A& io, M& message) {
     io.time(message.sent);
     io.time(message.coordinator);
     io.boolean(message.stands);
-  } else if constexpr (std::is_same_v<T, OutputHello>) {
+  } else if constexpr (std::is_same_v<T, OutputHello> || std::is_same_v<T, Goodbye>) {
     io.id(message.node);
+  } else if constexpr (std::is_same_v<T, Ping> || std::is_same_v<T, Pong>) {
+    io.sequence(message.sequence);
   } else {
     static_assert(std::is_same_v<T, Chunk>);
     io.stream(message.stream);
@@ -197,7 +199,8 @@ void fields(A& io, M& message) {
 
 constexpr auto kNames = std::to_array<std::string_view>(
     {"Join", "StoreOpened", "RoundStarted", "WorkerFailed", "RoundEnded", "StopRequest", "Welcome", "Refuse",
-     "OpenStore", "StartRound", "StopRound", "PassSignal", "EndJob", "Beat", "Echo", "OutputHello", "Chunk"});
+     "OpenStore", "StartRound", "StopRound", "PassSignal", "EndJob", "Beat", "Echo", "OutputHello", "Chunk",
+     "Ping", "Pong", "Goodbye"});
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
 template <size_t kIndex>

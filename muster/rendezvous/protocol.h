@@ -59,6 +59,17 @@ struct StopRequest {
   int signal = 0;
 };
 
+// Answers Ping.
+struct Pong {
+  uint64_t sequence = 0;
+};
+// The last message of an agent on its control connection, or of a warden on its heartbeat connection: every process of
+// the job on this node is gone, and no other will be started. Only this lets the coordinator start the next round
+// before the node's lease has run out.
+struct Goodbye {
+  NodeId node = 0;
+};
+
 // --- coordinator → agent ------------------------------------------------------------------------------------------
 
 struct Welcome {
@@ -91,6 +102,11 @@ struct StopRound {
   Duration grace{};
   std::string reason;
 };
+// Several times within each lease. A side that gets no answer, or no Ping, for a lease takes the other side for lost, even
+// if heartbeats still pass; and a firewall that forgets idle connections sees traffic.
+struct Ping {
+  uint64_t sequence = 0;
+};
 struct PassSignal {
   int signal = 0;
 };
@@ -107,14 +123,14 @@ struct EndJob {
 struct Beat {
   NodeId node = 0;
   uint64_t sequence = 0;
-  int64_t sent = 0;     // the warden's steady clock, ns
+  int64_t sent = 0;     // the warden's clock (Clock), ns
   bool paused = false;  // it has been stopped or stalled for longer than it should: does my round still stand?
 };
 struct Echo {
   uint64_t sequence = 0;
   int64_t sent = 0;  // as in the beat
   int64_t coordinator =
-      0;               // the coordinator's steady clock when it came, ns: clock offset = coordinator - (sent + now) / 2
+      0;               // the coordinator's clock when it came, ns: clock offset = coordinator - (sent + now) / 2
   bool stands = true;  // the node is still a member; false: end everything
 };
 
@@ -130,7 +146,8 @@ struct Chunk {
 };
 
 using Message = std::variant<Join, StoreOpened, RoundStarted, WorkerFailed, RoundEnded, StopRequest, Welcome, Refuse,
-                             OpenStore, StartRound, StopRound, PassSignal, EndJob, Beat, Echo, OutputHello, Chunk>;
+                             OpenStore, StartRound, StopRound, PassSignal, EndJob, Beat, Echo, OutputHello, Chunk, Ping,
+                             Pong, Goodbye>;
 
 std::string encode(const Message& message);
 // Bytes of anybody who holds the token: still checked. Counts and ranges are sane (workers 1 to 65536, rounds and

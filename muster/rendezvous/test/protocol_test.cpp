@@ -31,6 +31,9 @@ std::vector<Message> one_of_each() {
       Echo{1234567890123, 99, 100, false},
       OutputHello{9},
       Chunk{1, "hello\n"},
+      Ping{1234567890124},
+      Pong{1234567890125},
+      Goodbye{9},
   };
 }
 
