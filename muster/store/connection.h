@@ -19,7 +19,8 @@ struct Connection : Waiter {
   static constexpr uint32_t kReadable = EPOLLIN | EPOLLRDHUP | EPOLLET;
   static constexpr size_t kKeepBuffer = 1 << 10;  // an idle connection keeps no more than this
 
-  Connection(Fd fd, const net::Address& peer, uint64_t serial) : fd(std::move(fd)), peer(peer), serial(serial) {}
+  Connection(Fd fd, const net::Address& peer, uint64_t serial, uint64_t max_request)
+      : fd(std::move(fd)), peer(peer), serial(serial), parser(Dialect::kUnknown, max_request) {}
 
   bool open() const { return static_cast<bool>(fd); }
   size_t unsent() const { return output.size() - sent; }

@@ -83,9 +83,15 @@ Connection* Server::Impl::add(Fd fd, const net::Address& peer) {
   const Admission admission = this->admission(fd.get(), peer);
   if (admission == Admission::kStranger) warn_of(fmt::format("refused {}: not a member of this job", peer.text()));
   if (admission != Admission::kWelcome) return nullptr;
+  size_t& from_there = open_from_[peer.host()];
+  if (from_there >= options_.max_connections_per_peer) {
+    warn_of(fmt::format("refused {}: this address has {} connections already", peer.text(), from_there));
+    return nullptr;
+  }
+  ++from_there;
   auto index = static_cast<size_t>(fd.get());
   if (by_fd_.size() <= index) by_fd_.resize(index + 1);
-  by_fd_[index] = std::make_unique<Connection>(std::move(fd), peer, next_serial_++);
+  by_fd_[index] = std::make_unique<Connection>(std::move(fd), peer, next_serial_++, options_.max_request);
   Connection* connection = by_fd_[index].get();
   ++open_;
   if (open_ring()) MUSTER_CHECK(set_nonblocking(connection->fd.get(), false).ok());
@@ -213,6 +219,7 @@ void Server::Impl::drop(Connection& connection) {
   }
   connection.fd.reset();
   --open_;
+  if (auto from = open_from_.find(connection.peer.host()); --from->second == 0) open_from_.erase(from);
   table_->forget(connection);
   closed_.push_back(std::move(by_fd_[static_cast<size_t>(fd)]));
 }

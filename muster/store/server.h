@@ -10,6 +10,7 @@
 #include "muster/base/log.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
+#include "muster/store/wire.h"
 
 namespace muster::store {
 
@@ -28,6 +29,11 @@ struct ServerOptions {
   // reply alone or events of watched keys may reach, it is closed.
   size_t pause_output_at = 1 << 20;
   size_t max_output = 256 << 20;
+  // Bytes of one request: a client that sends a longer one is closed.
+  size_t max_request = Limits::kRequest;
+  // Open connections from one address; more are refused with a log line. A job of many process groups opens tens per
+  // worker, and all workers of simulated nodes share one address.
+  size_t max_connections_per_peer = 16384;
   // Receive and send through io_uring (net/ring.h) if the kernel has it for us.
   bool ring = true;
 };

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,7 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<Connection>> by_fd_;
   size_t open_ = 0;
+  std::unordered_map<std::string, size_t> open_from_;  // by address; none has 0
   uint64_t next_serial_ = 1;
   std::vector<char> scratch_;  // shared by all connections
   net::EventLoop::HookId end_hook_;

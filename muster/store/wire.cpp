@@ -77,16 +77,7 @@ void put(std::string& out, T value) {
   out.append(bytes, sizeof value);
 }
 
-uint64_t limit_of(Fault::Kind kind) {
-  switch (kind) {
-    case Fault::Kind::kKeyTooLong:
-      return Limits::kKey;
-    case Fault::Kind::kValueTooLong:
-      return Limits::kValue;
-    default:
-      return Limits::kList;
-  }
-}
+uint64_t limit_of(Fault::Kind kind) { return kind == Fault::Kind::kKeyTooLong ? Limits::kKey : Limits::kValue; }
 
 }  // namespace
 
@@ -112,21 +103,25 @@ std::string describe(const Fault& fault) {
     case Fault::Kind::kSecondValidate:
       return "it sent VALIDATE a second time";
     case Fault::Kind::kKeyTooLong:
-      return fmt::format("key of {} bytes, the limit is {}", fault.stated, Limits::kKey);
+      return fmt::format("key of {} bytes, the limit is {}", fault.stated, fault.limit);
     case Fault::Kind::kValueTooLong:
-      return fmt::format("value of {} bytes, the limit is {}", fault.stated, Limits::kValue);
+      return fmt::format("value of {} bytes, the limit is {}", fault.stated, fault.limit);
     case Fault::Kind::kListTooLong:
-      return fmt::format("list of {} keys, the limit is {}", fault.stated, Limits::kList);
+      return fmt::format("list of {} keys, the limit is {}", fault.stated, fault.limit);
+    case Fault::Kind::kRequestTooLong:
+      return fmt::format("request of {} bytes or more, the limit is {}", fault.stated, fault.limit);
   }
   return {};
 }
 
-Parser::Status Parser::bad(Fault::Kind kind, uint64_t stated) {
-  fault_ = {kind, !any_request_, stated};
+Parser::Status Parser::bad(Fault::Kind kind, uint64_t stated, uint64_t limit) {
+  fault_ = {kind, !any_request_, stated, limit};
   return Status::kBad;
 }
 
-Parser::Parser(Dialect dialect) : dialect_(dialect) { MUSTER_CHECK(dialect != Dialect::kModern); }
+Parser::Parser(Dialect dialect, uint64_t max_request) : max_request_(max_request), dialect_(dialect) {
+  MUSTER_CHECK(dialect != Dialect::kModern);
+}
 
 void Parser::assume(Dialect dialect) {
   MUSTER_CHECK(dialect_ == Dialect::kLegacy && (dialect == Dialect::kTorch113 || dialect == Dialect::kTorch21));
@@ -233,15 +228,20 @@ Parser::Step Parser::string(std::string_view bytes, Fault::Kind kind, std::strin
   }
   auto length = load<uint64_t>(bytes.data() + at_);
   if (length > limit_of(kind)) [[unlikely]] {
-    bad(kind, length);
+    bad(kind, length, limit_of(kind));
+    return Step::kBad;
+  }
+  const uint64_t end = at_ + sizeof(uint64_t) + length;
+  if (end > max_request_) [[unlikely]] {
+    bad(Fault::Kind::kRequestTooLong, end, max_request_);
     return Step::kBad;
   }
   if (have - sizeof(uint64_t) < length) {
-    needed_ = at_ + sizeof(uint64_t) + length;
+    needed_ = end;
     return Step::kNeedMore;
   }
   into = bytes.substr(at_ + sizeof(uint64_t), length);
-  at_ += sizeof(uint64_t) + length;
+  at_ = end;
   return Step::kDone;
 }
 
@@ -251,7 +251,7 @@ Parser::Step Parser::strings(std::string_view bytes, bool pairs, StringList& int
     uint64_t count = 0;
     if (Step step = fixed(bytes, &count, sizeof count); step != Step::kDone) return step;
     if (count > Limits::kList) {
-      bad(Fault::Kind::kListTooLong, count);
+      bad(Fault::Kind::kListTooLong, count, Limits::kList);
       return Step::kBad;
     }
     list_size_ = list_left_ = pairs ? 2 * count : count;

@@ -76,6 +76,8 @@ struct Limits {
   static constexpr uint64_t kKey = 8192;
   static constexpr uint64_t kValue = 8 << 20;
   static constexpr uint64_t kList = 131072;
+  // Of all its strings and lengths together: what a list can add up to. A single value is far below.
+  static constexpr uint64_t kRequest = 64 << 20;
 };
 
 // Strings one after the other, as they came; all lengths have been checked. Views into the caller's buffer.
@@ -123,10 +125,18 @@ struct Request {
 
 // Why a message is refused.
 struct Fault {
-  enum class Kind : uint8_t { kUnknownCode, kSecondValidate, kKeyTooLong, kValueTooLong, kListTooLong };
+  enum class Kind : uint8_t {
+    kUnknownCode,
+    kSecondValidate,
+    kKeyTooLong,
+    kValueTooLong,
+    kListTooLong,
+    kRequestTooLong
+  };
   Kind kind = Kind::kUnknownCode;
   bool first = false;   // kUnknownCode: it was the first byte of the connection
   uint64_t stated = 0;  // the code, length or count
+  uint64_t limit = 0;   // that `stated` is above
 };
 // "key of 9000 bytes, the limit is 8192"
 std::string describe(const Fault& fault);
@@ -142,8 +152,9 @@ class Parser {
     kBad,        // see fault(); nothing after it makes sense
   };
 
-  // kTorch113 or kTorch21 given here are taken as known; a modern connection proves itself by VALIDATE.
-  explicit Parser(Dialect dialect = Dialect::kUnknown);
+  // kTorch113 or kTorch21 given here are taken as known; a modern connection proves itself by VALIDATE. A request of
+  // more than `max_request` bytes is refused before the string that takes it there has come.
+  explicit Parser(Dialect dialect = Dialect::kUnknown, uint64_t max_request = Limits::kRequest);
 
   // `bytes` starts where the last request ended (the first call: at the connection's first byte).
   Status next(std::string_view bytes, Request& request);
@@ -165,8 +176,9 @@ class Parser {
   Step string(std::string_view bytes, Fault::Kind kind, std::string_view& into);
   Step strings(std::string_view bytes, bool pairs, StringList& into);
   Step fields(std::string_view bytes, Request& request);
-  Status bad(Fault::Kind kind, uint64_t stated);
+  Status bad(Fault::Kind kind, uint64_t stated, uint64_t limit = 0);
 
+  uint64_t max_request_;
   Fault fault_;
   size_t at_ = 0;           // bytes of the current request that have been checked
   size_t needed_ = 1;       // bytes without which next() cannot get further

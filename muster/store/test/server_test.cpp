@@ -441,6 +441,32 @@ TEST_P(StoreServer, LimitsCloseWithOneLine) {
   other.settle();
 }
 
+TEST_P(StoreServer, ALongRequestIsClosedBeforeItHasCome) {
+  ServerThread server(with({.max_request = 100}));
+  Modern client(server.port());
+  client.expect("0B 01.. 01.. 'k' 02.. 'vw' 0D 01 02 03 04", "01 02 03 04");  // MULTI_SET within it
+  client.send(bytes("0B FF.. 01.. 'k' 50.."));
+  EXPECT_TRUE(client.closed());
+  EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("request of 106 bytes or more, the limit is 100")));
+}
+
+TEST_P(StoreServer, OneAddressHasSoManyConnections) {
+  ServerThread server(with({.max_connections_per_peer = 2}));
+  Modern first(server.port());
+  Modern second(server.port());
+  first.settle();
+  second.settle();
+  Raw third(server.port());
+  EXPECT_TRUE(third.closed());
+  EXPECT_THAT(server.lines(), ElementsAre(AllOf(HasSubstr("store: refused 127.0.0.1:"),
+                                                HasSubstr("this address has 2 connections already"))));
+  first.settle();
+  second.shutdown_sending();
+  EXPECT_TRUE(second.closed());
+  Modern fourth(server.port());
+  fourth.settle();
+}
+
 TEST_P(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
   ServerThread server(with());
   Raw http(server.port());

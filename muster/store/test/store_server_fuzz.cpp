@@ -12,7 +12,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace muster;
   net::EventLoop loop;
   Log log([](LogLevel, std::string_view) {});
-  store::Server server(loop, log, {.pause_output_at = 256, .max_output = 64 << 10, .ring = size % 2 == 0});
+  store::Server server(loop, log,
+                       {.pause_output_at = 256,
+                        .max_output = 64 << 10,
+                        .max_request = size_t{4} << size % 16,
+                        .max_connections_per_peer = 1 + size % 4,
+                        .ring = size % 2 == 0});
   std::array<Fd, 4> clients;
   std::string_view input(reinterpret_cast<const char*>(data), size);
   while (input.size() >= 2) {

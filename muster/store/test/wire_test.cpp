@@ -272,6 +272,24 @@ TEST(Wire, LimitsAreJudgedByTheStatedLength) {
   }
 }
 
+TEST(Wire, AListIsLimitedAsAWhole) {
+  // Pairs of a key of one byte and the largest value.
+  std::string stream = code(Op::kMultiSet);
+  put_u64(stream, 1000);
+  Parser parser = modern();
+  size_t pairs = 0;
+  for (; status_of(parser, stream) == Status::kNeedMore && pairs < 1000; ++pairs) {
+    put_string(stream, "k");
+    put_u64(stream, Limits::kValue);
+    if (status_of(parser, stream) != Status::kNeedMore) break;
+    stream.append(Limits::kValue, 'x');
+  }
+  EXPECT_EQ(pairs, 7u) << "of 8 MiB and some bytes each, in 64 MiB";
+  EXPECT_LT(stream.size(), Limits::kRequest) << "refused before its bytes have come";
+  EXPECT_EQ(describe(parser.fault()),
+            fmt::format("request of {} bytes or more, the limit is 67108864", stream.size() + Limits::kValue));
+}
+
 TEST(Wire, WhatIsNoQuery) {
   Parser http;
   EXPECT_EQ(status_of(http, "GET / HTTP/1.1\r\n"), Status::kBad);
