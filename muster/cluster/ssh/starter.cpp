@@ -318,11 +318,14 @@ void SshStarter::ended(Node& node, const process::ExitStatus& status) {
     return fail(node, {ErrorKind::kPeer, "ssh: " + failure.text, failure.hint}, failure.may_try_again);
   }
   if (is_agent(node.step)) return step_failed(node, why_no_greeting(code, node.errors));
-  if (code != 0) return push_failed(node, said_by(remote_command(node.step, {})[0], node.errors, code));
-  if (node.step == Step::kCheck && !has_sum(node.output, sum_->hex)) {
-    return push_failed(node, "what arrived there differs from what was sent");
-  }
-  enter(node, *step_after_success(node.step));
+  std::string wrong;
+  if (code != 0)
+    wrong = said_by(remote_command(node.step, {})[0], node.errors, code);
+  else if (is_check(node.step) && !has_sum(node.output, sum_->hex))
+    wrong = "what arrived there differs from what was sent";
+  if (wrong.empty()) return enter(node, *step_after_success(node.step));
+  if (node.step == Step::kCheckCached) progress(node, "the program that is kept there has changed");
+  is_attempt(node.step) ? step_failed(node, wrong) : push_failed(node, wrong);
 }
 
 void SshStarter::agent_ended(Node& node, const process::ExitStatus& status) {

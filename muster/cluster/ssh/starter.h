@@ -26,8 +26,10 @@ struct Options {
 
 // The remote command is made of plain words only, whatever shell is there:
 //   <program> agent                              the same path as here
-//   .cache/muster/<sha256>/muster agent          pushed before
-// and, to push: mkdir -p, dd of=…part, sha256sum, chmod, mv -f. A host that has neither gets the binary, once.
+//   .cache/muster/<sha256>/muster agent          pushed before; first chmod 700, which fails unless it is this user's,
+//                                                and sha256sum: nothing runs that others may have changed
+// and, to push: mkdir -p -m 700, chmod 700, dd of=…part, sha256sum, chmod, mv -f. A host that has neither gets the
+// binary, once.
 // The description is written only to an agent that has greeted us with our own version.
 //
 // A start may be tried again when the failure may pass: refused, timed out, lost. It may not when it will not: no such

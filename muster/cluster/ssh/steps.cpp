@@ -6,19 +6,34 @@
 #include <chrono>
 
 namespace muster::cluster::ssh {
+namespace {
+
+constexpr const char* kCache = ".cache/muster";
+
+}  // namespace
 
 bool is_agent(Step step) {
   return step == Step::kOwnProgram || step == Step::kCachedProgram || step == Step::kSentProgram;
 }
 
+bool is_attempt(Step step) { return is_agent(step) || step == Step::kGuardCached || step == Step::kCheckCached; }
+
+bool is_check(Step step) { return step == Step::kCheck || step == Step::kCheckCached; }
+
 Step first_step(const Options& options) {
   bool own = options.push != Options::Push::kAlways && is_plain_word(options.program);
-  return own ? Step::kOwnProgram : Step::kCachedProgram;
+  return own ? Step::kOwnProgram : Step::kGuardCached;
 }
 
 std::optional<Step> step_after_success(Step step) {
   switch (step) {
+    case Step::kGuardCached:
+      return Step::kCheckCached;
+    case Step::kCheckCached:
+      return Step::kCachedProgram;
     case Step::kMakeFolder:
+      return Step::kGuardFolder;
+    case Step::kGuardFolder:
       return Step::kSend;
     case Step::kSend:
       return Step::kCheck;
@@ -36,7 +51,9 @@ std::optional<Step> step_after_success(Step step) {
 std::optional<Step> step_after_failure(Step step, Options::Push push) {
   switch (step) {
     case Step::kOwnProgram:
-      return Step::kCachedProgram;
+      return Step::kGuardCached;
+    case Step::kGuardCached:
+    case Step::kCheckCached:
     case Step::kCachedProgram:
       return push == Options::Push::kNever ? std::nullopt : std::optional(Step::kMakeFolder);
     case Step::kSend:
@@ -54,10 +71,11 @@ bool is_plain_word(std::string_view word) {
   return !word.empty() && word.front() != '-' && word.find_first_not_of(kPlain) == std::string_view::npos;
 }
 
-std::string cached_program(const std::string& sha256) { return fmt::format(".cache/muster/{}/muster", sha256); }
+std::string cached_program(const std::string& sha256) { return fmt::format("{}/{}/muster", kCache, sha256); }
 
 std::vector<std::string> remote_command(Step step, const Names& names) {
   std::string cached = cached_program(names.sha256);
+  std::string folder = fmt::format("{}/{}", kCache, names.sha256);
   std::string part = fmt::format("{}.{}.part", cached, names.part);
   switch (step) {
     case Step::kOwnProgram:
@@ -65,8 +83,15 @@ std::vector<std::string> remote_command(Step step, const Names& names) {
     case Step::kCachedProgram:
     case Step::kSentProgram:
       return {cached, "agent"};
-    case Step::kMakeFolder:
-      return {"mkdir", "-p", fmt::format(".cache/muster/{}", names.sha256)};
+    // chmod fails unless the files are this user's.
+    case Step::kGuardCached:
+      return {"chmod", "700", kCache, folder, cached};
+    case Step::kCheckCached:
+      return {"sha256sum", cached};
+    case Step::kMakeFolder:  // the mode is that of each directory named here and not there yet
+      return {"mkdir", "-p", "-m", "700", ".cache", kCache, folder};
+    case Step::kGuardFolder:
+      return {"chmod", "700", kCache, folder};
     case Step::kSend:
       return {"dd", "of=" + part, "bs=65536"};
     case Step::kCheck:
@@ -91,6 +116,7 @@ std::vector<std::string> ssh_command(const Options& options, const Host& host,
   add(fmt::format("ConnectTimeout={}", timeout));
   add("ControlMaster=no");         // one that is there is used; ours would take others with it when it ends
   add("ClearAllForwardings=yes");  // the user's own session may hold those ports
+  add("ForwardAgent=no");          // an administrator of the host could use the user's keys
   add("RemoteCommand=none");
   argv.insert(argv.end(), {"--", host.name});
   argv.insert(argv.end(), remote_command.begin(), remote_command.end());

@@ -12,8 +12,11 @@ namespace muster::cluster::ssh {
 // What one run of ssh is for.
 enum class Step {
   kOwnProgram,     // an agent of the program at our own path
-  kCachedProgram,  // of one that was sent earlier
+  kGuardCached,    // is one there that was sent earlier, and is it ours? From now on no other user can change it
+  kCheckCached,    // by its checksum
+  kCachedProgram,  // an agent of it
   kMakeFolder,
+  kGuardFolder,  // it is ours, and no other user can write to it
   kSend,
   kCheck,
   kAllow,
@@ -22,6 +25,10 @@ enum class Step {
   kRemove,       // what could not be sent whole; then it has failed
 };
 bool is_agent(Step step);
+// It tries a program that may or may not be there.
+bool is_attempt(Step step);
+// Its output has the checksum.
+bool is_check(Step step);
 
 // Where a start begins: our own path only if it is the same word to every shell.
 Step first_step(const Options& options);

@@ -105,13 +105,60 @@ TEST_F(SshStarterTest, AHostWithoutMusterGetsItOnce) {
   ASSERT_TRUE(until("0 said ready"));
   EXPECT_EQ(contents(dir_ / "got"), kToken);
   EXPECT_TRUE(told_.has("0 progress sending the program (0.0 MB)"));
-  EXPECT_THAT(commands(), ElementsAre(StartsWith(options_.program), StartsWith(".cache/muster/"),
-                                      StartsWith("mkdir -p "), StartsWith("dd of="), StartsWith("sha256sum "),
-                                      StartsWith("chmod 700 "), StartsWith("mv -f "), StartsWith(".cache/muster/")));
+  EXPECT_THAT(commands(), ElementsAre(StartsWith(options_.program), StartsWith("chmod 700 .cache/muster "),
+                                      StartsWith("mkdir -p -m 700 .cache "), StartsWith("chmod 700 .cache/muster "),
+                                      StartsWith("dd of="), StartsWith("sha256sum "), StartsWith("chmod 700 "),
+                                      StartsWith("mv -f "), StartsWith(".cache/muster/")));
   std::filesystem::remove(dir_ / "log");
   start("n1", 1);
   ASSERT_TRUE(until("1 said ready"));
-  EXPECT_THAT(commands(), ElementsAre(StartsWith(options_.program), StartsWith(".cache/muster/")));
+  EXPECT_THAT(commands(), ElementsAre(StartsWith(options_.program), StartsWith("chmod 700 .cache/muster "),
+                                      StartsWith("sha256sum .cache/muster/"), StartsWith(".cache/muster/")));
+}
+
+// As with umask 002, or after an earlier version of muster.
+TEST_F(SshStarterTest, OthersCannotWriteWhereTheProgramIsKept) {
+  namespace fs = std::filesystem;
+  behave("umask 002");
+  make();
+  start();
+  ASSERT_TRUE(until("0 said ready"));
+  for (const char* name : {"n1/.cache", "n1/.cache/muster"})
+    EXPECT_EQ(fs::status(dir_ / name).permissions(), fs::perms::owner_all) << name;
+  for (const auto& entry : fs::recursive_directory_iterator(dir_ / "n1/.cache"))
+    EXPECT_EQ(entry.status().permissions(), fs::perms::owner_all) << entry.path();
+
+  fs::permissions(dir_ / "n1/.cache/muster", fs::perms::all);
+  start("n1", 1);
+  ASSERT_TRUE(until("1 said ready"));
+  EXPECT_EQ(fs::status(dir_ / "n1/.cache/muster").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(SshStarterTest, AProgramThatWasReplacedThereDoesNotRun) {
+  make();
+  start();
+  ASSERT_TRUE(until("0 said ready"));
+  std::string kept;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_ / "n1/.cache"))
+    if (entry.is_regular_file()) kept = entry.path();
+  const std::string good = contents(kept);
+  std::filesystem::remove(kept);
+  dir_.script(kept.substr(dir_.path().size() + 1), "touch $DIR/ran\n" + agent_script());
+  start("n1", 1);
+  ASSERT_TRUE(until("1 said ready"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "ran"));
+  EXPECT_TRUE(told_.has("1 progress the program that is kept there has changed"));
+  EXPECT_EQ(contents(kept), good);
+}
+
+TEST_F(SshStarterTest, AProgramOfAnotherUserDoesNotRun) {
+  make();
+  start();
+  ASSERT_TRUE(until("0 said ready"));
+  behave("case $1 in chmod) echo \"chmod: changing permissions of '$3': Operation not permitted\" >&2; exit 1;; esac");
+  start("n1", 1);
+  ASSERT_TRUE(until("1 failed"));
+  EXPECT_THAT(told_.lines.back(), HasSubstr("cannot be sent (chmod: changing permissions of '.cache/muster': "));
 }
 
 TEST_F(SshStarterTest, AnotherVersionIsNotTrusted) {
@@ -156,7 +203,7 @@ TEST_F(SshStarterTest, NeverPush) {
   make();
   start();
   EXPECT_THAT(failure(), HasSubstr("there (" + options_.program + ": muster 7.0 is there, "));
-  EXPECT_THAT(commands(), ElementsAre(StartsWith(options_.program), StartsWith(".cache/muster/")));
+  EXPECT_THAT(commands(), ElementsAre(StartsWith(options_.program), StartsWith("chmod 700 .cache/muster ")));
 }
 
 TEST_F(SshStarterTest, WhatArrivesDamagedIsRemoved) {

@@ -17,7 +17,7 @@ TEST(SshSteps, CommandLine) {
   EXPECT_THAT(ssh_command(options, {"me@n1", 4}, {"/opt/muster", "agent"}),
               ElementsAre("ssh", "-T", "-o", "Port=2222", "-o", "ConnectTimeout=1", "-o", "BatchMode=yes", "-o",
                           "ConnectTimeout=2", "-o", "ControlMaster=no", "-o", "ClearAllForwardings=yes", "-o",
-                          "RemoteCommand=none", "--", "me@n1", "/opt/muster", "agent"));
+                          "ForwardAgent=no", "-o", "RemoteCommand=none", "--", "me@n1", "/opt/muster", "agent"));
 }
 
 TEST(SshSteps, RemoteCommandsArePlainWords) {
@@ -26,8 +26,11 @@ TEST(SshSteps, RemoteCommandsArePlainWords) {
   EXPECT_THAT(remote_command(Step::kCachedProgram, names), ElementsAre(".cache/muster/c0ffee/muster", "agent"));
   EXPECT_THAT(remote_command(Step::kMove, names),
               ElementsAre("mv", "-f", ".cache/muster/c0ffee/muster.1b4e28ba-2fa1.part", ".cache/muster/c0ffee/muster"));
-  for (Step step : {Step::kOwnProgram, Step::kCachedProgram, Step::kMakeFolder, Step::kSend, Step::kCheck, Step::kAllow,
-                    Step::kMove, Step::kSentProgram, Step::kRemove}) {
+  EXPECT_THAT(remote_command(Step::kGuardCached, names),
+              ElementsAre("chmod", "700", ".cache/muster", ".cache/muster/c0ffee", ".cache/muster/c0ffee/muster"));
+  for (Step step :
+       {Step::kOwnProgram, Step::kGuardCached, Step::kCheckCached, Step::kCachedProgram, Step::kMakeFolder,
+        Step::kGuardFolder, Step::kSend, Step::kCheck, Step::kAllow, Step::kMove, Step::kSentProgram, Step::kRemove}) {
     for (std::string word : remote_command(step, names)) {
       if (word.starts_with("of=") || word == "bs=65536") word.erase(0, 3);
       if (word.starts_with('-')) word.erase(0, 1);
@@ -49,20 +52,32 @@ TEST(SshSteps, OurOwnPathIsTriedFirstWhereItCanBe) {
   options.program = "/opt/muster";
   EXPECT_EQ(first_step(options), Step::kOwnProgram);
   options.push = Push::kAlways;
-  EXPECT_EQ(first_step(options), Step::kCachedProgram);
+  EXPECT_EQ(first_step(options), Step::kGuardCached);
   options.push = Push::kAuto;
   options.program = "/home/my user/muster";
-  EXPECT_EQ(first_step(options), Step::kCachedProgram);
+  EXPECT_EQ(first_step(options), Step::kGuardCached);
+}
+
+// What was sent earlier runs only once it is known to be ours and unchanged.
+TEST(SshSteps, NothingCachedRunsUnchecked) {
+  for (int from = 0; from <= static_cast<int>(Step::kRemove); ++from) {
+    const Step step = static_cast<Step>(from);
+    EXPECT_EQ(step_after_success(step) == Step::kCachedProgram, step == Step::kCheckCached);
+    EXPECT_EQ(step_after_success(step) == Step::kCheckCached, step == Step::kGuardCached);
+    EXPECT_EQ(step_after_success(step) == Step::kSend, step == Step::kGuardFolder);
+    EXPECT_NE(step_after_failure(step, Push::kAuto), Step::kCachedProgram);
+  }
 }
 
 TEST(SshSteps, EveryWayEnds) {
+  constexpr int kMostSteps = 12;
   for (Push push : {Push::kAuto, Push::kAlways, Push::kNever}) {
-    for (unsigned outcomes = 0; outcomes < 1U << 10; ++outcomes) {
+    for (unsigned outcomes = 0; outcomes < 1U << kMostSteps; ++outcomes) {
       std::optional<Step> step = Step::kOwnProgram;
       int length = 0;
-      for (; step && length < 10; ++length) {
+      for (; step && length < kMostSteps; ++length) {
         step = (outcomes >> length & 1) != 0 ? step_after_success(*step) : step_after_failure(*step, push);
-        EXPECT_TRUE(push != Push::kNever || !step || is_agent(*step));
+        EXPECT_TRUE(push != Push::kNever || !step || is_attempt(*step));
       }
       EXPECT_FALSE(step) << outcomes;
     }
