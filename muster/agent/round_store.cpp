@@ -6,14 +6,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "muster/base/random.h"
+#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
-#include "muster/net/socket_owner.h"
 
 namespace muster::agent {
 namespace {
+
+using store::Admission;
 
 Result<Fd> bind_without_listening(uint16_t port) {
   for (int family : {AF_INET6, AF_INET}) {
@@ -33,6 +37,42 @@ Result<Fd> bind_without_listening(uint16_t port) {
   return system_error(errno, "cannot reserve a port");
 }
 
+class Doorkeeper {
+ public:
+  Doorkeeper(std::vector<std::string> members, Log& log, std::function<bool()> owners_known)
+      : members_(members.begin(), members.end()), log_(log), owners_known_(std::move(owners_known)) {}
+
+  Admission operator()(const net::Address& peer, const net::Address& local) {
+    const std::string host = peer.host();
+    if (elsewhere_.contains(host)) return Admission::kWelcome;
+    if (net::is_own_address(peer)) return admit_owner(peer, local);
+    if (!members_.contains(host)) return Admission::kStranger;
+    elsewhere_.insert(host);
+    return Admission::kWelcome;
+  }
+
+ private:
+  Admission admit_owner(const net::Address& peer, const net::Address& local) {
+    const auto owner = net::connection_owner(peer, local);
+    // A node that tries whether it can reach the store (reach.h) has often hung up before the store looks at it.
+    if (owner == net::kNoOwner) return Admission::kGone;
+    if (owner) return *owner == ::getuid() ? Admission::kWelcome : Admission::kStranger;
+    if (!asked_) {
+      asked_ = owners_known_();
+      if (!*asked_)
+        log_.warn("the kernel does not tell whose connection {} is: other users of this machine can reach the store",
+                  peer.text());
+    }
+    return *asked_ ? Admission::kStranger : Admission::kWelcome;
+  }
+
+  std::set<std::string> members_;
+  std::set<std::string> elsewhere_;  // members on other machines: the list of interfaces is read once for each
+  Log& log_;
+  std::function<bool()> owners_known_;
+  std::optional<bool> asked_;  // what owners_known_ said
+};
+
 }  // namespace
 
 Result<Fd> reserve_port(uint16_t port) {
@@ -43,22 +83,8 @@ Result<Fd> reserve_port(uint16_t port) {
   return bind_without_listening(port);
 }
 
-store::AcceptPeer only_members(std::vector<std::string> members, Log& log) {
-  return
-      [members = std::move(members), &log, told = false](const net::Address& peer, const net::Address& local) mutable {
-        using store::Admission;
-        if (net::is_own_address(peer)) {  // whatever interface it took
-          const auto owner = net::connection_owner(peer, local);
-          if (!owner && !std::exchange(told, true))
-            log.warn("the kernel does not tell whose connection {} is: other users of this machine may reach the store",
-                     peer.text());
-          // A node that tries whether it can reach the store (reach.h) is often gone before it is looked at.
-          if (owner == net::kNoOwner) return Admission::kGone;
-          return owner.value_or(::getuid()) == ::getuid() ? Admission::kWelcome : Admission::kStranger;
-        }
-        const bool member = std::find(members.begin(), members.end(), peer.host()) != members.end();
-        return member ? Admission::kWelcome : Admission::kStranger;
-      };
+store::AcceptPeer only_members(std::vector<std::string> members, Log& log, std::function<bool()> owners_known) {
+  return Doorkeeper(std::move(members), log, std::move(owners_known));
 }
 
 Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Options& options) {

@@ -8,6 +8,7 @@
 #include "muster/base/fd.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
+#include "muster/net/socket_owner.h"
 #include "muster/store/server.h"
 
 namespace muster::agent {
@@ -46,8 +47,11 @@ std::vector<uint16_t> ports_to_try(const PortRange& range);
 // SO_REUSEADDR, as PyTorch's does, can still listen on it. kUsage when somebody listens there already.
 Result<Fd> reserve_port(uint16_t port);
 
-// The store knows no passwords: it talks to nobody but the nodes of the job (`members`: their numeric addresses), and
-// on this machine to nobody but this user. Where nobody tells who it is, it is let in, and `log` says so once.
-store::AcceptPeer only_members(std::vector<std::string> members, Log& log);
+// The store's protocol has no passwords. The store of a round therefore serves the nodes of the job only (`members`:
+// their numeric addresses), and of the processes on this machine only those of this user. A connection whose owner the
+// kernel does not name is refused, unless `owners_known` (asked once, when the first such connection comes) says that
+// the kernel never names any: then it is served, and `log` says so once.
+store::AcceptPeer only_members(std::vector<std::string> members, Log& log,
+                               std::function<bool()> owners_known = net::owners_are_known);
 
 }  // namespace muster::agent

@@ -24,8 +24,8 @@
 #include "muster/agent/warden.h"
 #include "muster/agent/worker_cpus.h"
 #include "muster/net/address.h"
+#include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
-#include "muster/net/socket.h"
 #include "muster/process/signals.h"
 #include "muster/process/urgency.h"
 

@@ -44,9 +44,19 @@ Error no_match(std::string_view wanted, const std::vector<InterfaceAddress>& all
           known.empty() ? "there is none but loopback" : "there are " + known};
 }
 
-}  // namespace
+bool is_link_local(const Address& address) {
+  return address.storage.ss_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr);
+}
 
-std::vector<InterfaceAddress> interface_addresses() {
+// The interface that a link-local address belongs to; another interface's neighbours may have the same address.
+// 0: the address is not a link-local one.
+uint32_t link_of(const Address& address) {
+  return is_link_local(address) ? reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_scope_id : 0;
+}
+
+// Of all interfaces that are up, in the kernel's order.
+std::vector<InterfaceAddress> all_addresses() {
   std::vector<InterfaceAddress> found;
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return found;
@@ -59,13 +69,27 @@ std::vector<InterfaceAddress> interface_addresses() {
     entry.loopback = (each->ifa_flags & IFF_LOOPBACK) != 0;
     entry.address.length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
     std::memcpy(&entry.address.storage, each->ifa_addr, entry.address.length);
-    if (family == AF_INET6 &&
-        IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(entry.address.storage).sin6_addr))
-      continue;
     found.push_back(std::move(entry));
   }
   ::freeifaddrs(list);
   return found;
+}
+
+}  // namespace
+
+std::vector<InterfaceAddress> interface_addresses() {
+  std::vector<InterfaceAddress> found = all_addresses();
+  std::erase_if(found, [](const InterfaceAddress& each) { return is_link_local(each.address); });
+  return found;
+}
+
+bool is_own_address(const Address& address) {
+  if (address.is_loopback()) return true;
+  const std::string host = address.host();
+  const std::vector<InterfaceAddress> all = all_addresses();
+  return std::any_of(all.begin(), all.end(), [&](const InterfaceAddress& each) {
+    return each.address.host() == host && link_of(each.address) == link_of(address);
+  });
 }
 
 Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<InterfaceAddress>& all,

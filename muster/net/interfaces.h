@@ -19,6 +19,11 @@ struct InterfaceAddress {
 // elsewhere.
 std::vector<InterfaceAddress> interface_addresses();
 
+// Whether an interface of this machine has the address, whatever its port; all of 127.0.0.0/8 is this machine's. Reads
+// the list of interfaces. It does not try to bind the address: with the sysctl ip_nonlocal_bind, every address can be
+// bound.
+bool is_own_address(const Address& address);
+
 // Which of them `wanted` means: an interface ("eth0") or a network ("10.0.0.0/8", "fd00::/64"). Pure.
 Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<InterfaceAddress>& all,
                                                         std::string_view wanted);

@@ -159,14 +159,6 @@ bool is_reset(int socket) {
   return ::poll(&ask, 1, 0) == 1 && (ask.revents & POLLERR) != 0;
 }
 
-bool is_own_address(const Address& address) {
-  if (address.is_loopback()) return true;
-  // Only an address of ours can be bound, and a datagram socket on it disturbs nobody.
-  const Address any_port = address.with_port(0);
-  Fd fd(::socket(any_port.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  return fd && ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&any_port.storage), any_port.length) == 0;
-}
-
 std::string port_holder(uint16_t port) {
   std::set<std::string> inodes = listening_inodes(port);
   if (inodes.empty()) return {};

@@ -38,9 +38,6 @@ Result<Address> local_address(int socket);
 // Whether the other side has broken off a TCP connection; not when it has only closed its sending side.
 bool is_reset(int socket);
 
-// Whether an interface of this machine has the address, whatever its port.
-bool is_own_address(const Address& address);
-
 // "pid 4711 (python3)" for the process that listens on a TCP port of this machine; empty where /proc hides it.
 std::string port_holder(uint16_t port);
 

@@ -14,6 +14,8 @@
 #include <string>
 
 #include "muster/base/fd.h"
+#include "muster/net/interfaces.h"
+#include "muster/net/socket.h"
 
 namespace muster::net {
 namespace {
@@ -106,6 +108,17 @@ std::optional<uid_t> owner_in_tables(const Address& client, const Address& serve
 std::optional<uid_t> connection_owner(const Address& client, const Address& server) {
   const auto told = ask_sock_diag(client, server);
   return told ? told : owner_in_tables(client, server);
+}
+
+bool owners_are_known() {
+  constexpr const char* kLoopback = "127.0.0.1";
+  auto listener = listen_tcp({.loopback_only = true});
+  if (!listener) return false;
+  auto client = connect_tcp(kLoopback, listener->port, Deadline::in(std::chrono::seconds(1)));
+  if (!client) return false;
+  auto source = local_address(client->get());
+  auto target = parse_address(kLoopback, listener->port);
+  return source && target && connection_owner(*source, *target) == ::getuid();
 }
 
 }  // namespace muster::net

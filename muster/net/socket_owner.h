@@ -16,7 +16,11 @@ namespace muster::net {
 constexpr uid_t kNoOwner = static_cast<uid_t>(-1);
 std::optional<uid_t> connection_owner(const Address& client, const Address& server);
 
-// The same from the tables alone, and from the text of one: /proc/net/tcp or tcp6. The latter is pure.
+// Whether connection_owner() tells this user's own connections on this machine: makes one on loopback and asks. Then a
+// connection without an answer is not one of this user's. Blocks for a second at most.
+bool owners_are_known();
+
+// connection_owner() from the tables alone, and from the text of one: /proc/net/tcp or tcp6. The latter is pure.
 std::optional<uid_t> owner_in_tables(const Address& client, const Address& server);
 std::optional<uid_t> owner_in_table(std::string_view table, const Address& client, const Address& server);
 

@@ -240,28 +240,65 @@ def test_secrets_stay_secret(lab, beats, tmp_path, way):
     assert wire.search(b"start/0"), "the store's own traffic is seen, so the capture saw what there was"
 
 
-def test_the_store_serves_members_alone(lab, beats):
-    """A stranger's address is turned away: the store's protocol knows no passwords."""
+# Says whether a store answers a PING.
+ASK_STORE = r"""
+import socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
+try:
+    s.sendall(bytes.fromhex('00cef7853c') + b'\x0d' + b'ABCD')
+    got = s.recv(4)
+except ConnectionError: got = b''
+print('answered' if got else 'turned away')
+"""
+ANOTHER_USER = ["setpriv", "--reuid", 65534, "--regid", 65534, "--clear-groups"]
+
+
+def master_of(cluster, name):
+    """Where the worker of the node meets the others."""
+    (worker,) = cluster.workers(name)
+    variables = dict(v.split("=", 1) for v in pathlib.Path(f"/proc/{worker}/environ").read_text().split("\0") if "=" in v)
+    return variables["MASTER_ADDR"], variables["MASTER_PORT"]
+
+
+def ask_store(cluster, name, endpoint, user=()):
+    job = cluster.exec(name, [*user, "/usr/bin/python3", "-c", ASK_STORE, *endpoint])
+    assert job.end() == 0, job.said()
+    return job.out.strip()
+
+
+def let_every_address_be_bound(cluster, name):
+    set_it = "for f in /proc/sys/net/ipv[46]/ip_nonlocal_bind; do echo 1 > $f; done"
+    job = cluster.exec(name, ["sh", "-c", set_it])
+    assert job.end() == 0, job.said()
+
+
+@pytest.mark.parametrize("can_be_bound", ["own addresses", "every address"])
+def test_the_store_serves_members_alone(lab, beats, can_be_bound):
+    """A stranger's address and another user of the store's machine are turned away: the protocol has no passwords."""
     cluster = lab(2)
+    if can_be_bound == "every address":
+        let_every_address_be_bound(cluster, "n1")
     run = start(cluster, "fan-out", [BEAT, beats.directory], options=["--nproc-per-node", 1])
     beats.wait_round(0, 2)
-    worker = cluster.workers("n2")[0]
-    variables = dict(v.split("=", 1) for v in pathlib.Path(f"/proc/{worker}/environ").read_text().split("\0") if "=" in v)
-    ask = (
-        "import socket, sys\n"
-        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
-        "s.sendall(bytes.fromhex('00cef7853c') + b'\\x0d' + b'ABCD')\n"
-        "try: got = s.recv(4)\n"
-        "except ConnectionError: got = b''\n"
-        "print('answered' if got else 'turned away')"
-    )
-    asked = {}
-    for name in ("ctl", "n2"):
-        endpoint = [variables["MASTER_ADDR"], variables["MASTER_PORT"]]
-        job = cluster.exec(name, ["/usr/bin/python3", "-c", ask, *endpoint])
-        assert job.end() == 0, job.said()
-        asked[name] = job.out.strip()
-    assert asked == {"ctl": "turned away", "n2": "answered"}
+    address, port = master_of(cluster, "n2")
+    asked = {
+        "another machine": ask_store(cluster, "ctl", (address, port)),
+        "the other node": ask_store(cluster, "n2", (address, port)),
+        "another user": ask_store(cluster, "n1", (address, port), ANOTHER_USER),
+        "another user, over loopback": ask_store(cluster, "n1", ("127.0.0.1", port), ANOTHER_USER),
+        "our user": ask_store(cluster, "n1", (address, port)),
+        "our user, over loopback": ask_store(cluster, "n1", ("127.0.0.1", port)),
+    }
+    assert asked == {
+        "another machine": "turned away",
+        "the other node": "answered",
+        "another user": "turned away",
+        "another user, over loopback": "turned away",
+        "our user": "answered",
+        "our user, over loopback": "answered",
+    }
+    refused = re.findall(r"store: refused (\S+):\d+: not a member of this job", run.said())
+    assert sorted(refused) == sorted([cluster.address("ctl"), address, "127.0.0.1"]), run.said()
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
 

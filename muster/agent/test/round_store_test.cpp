@@ -113,12 +113,22 @@ TEST(OnlyMembers, LetsInTheirAddressesAndThisUserHere) {
   EXPECT_EQ(may_come(address("192.0.2.8"), address("192.0.2.1")), Admission::kStranger);
 }
 
-TEST(OnlyMembers, SaysOnceThatNobodyTellsWhoComes) {
+TEST(OnlyMembers, AConnectionWithoutAnOwnerIsAStrangersIfTheKernelNamesOwners) {
+  int asked = 0;
+  Log log = silent();
+  auto may_come = only_members({}, log, [&] { return ++asked, true; });
+  const net::Address nowhere = *net::parse_address("127.0.0.1", 1);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(may_come(nowhere, nowhere), store::Admission::kStranger);
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(only_members({}, log)(nowhere, nowhere), store::Admission::kStranger) << "this kernel names owners";
+}
+
+TEST(OnlyMembers, SaysOnceThatTheKernelNamesNoOwner) {
   std::vector<std::string> said;
   Log log([&](LogLevel level, std::string_view text) {
     if (level == LogLevel::kWarning) said.emplace_back(text);
   });
-  auto may_come = only_members({}, log);
+  auto may_come = only_members({}, log, [] { return false; });
   const net::Address nowhere = *net::parse_address("127.0.0.1", 1);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(may_come(nowhere, nowhere), store::Admission::kWelcome);
   ASSERT_EQ(said.size(), 1u);

@@ -1,8 +1,14 @@
 #include "muster/net/interfaces.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+
+#include "muster/base/fd.h"
 
 namespace muster::net {
 namespace {
@@ -54,6 +60,33 @@ TEST(InterfaceAddresses, LoopbackIsThere) {
   auto all = interface_addresses();
   EXPECT_TRUE(std::any_of(all.begin(), all.end(),
                           [](const auto& each) { return each.loopback && each.address.host() == "127.0.0.1"; }));
+}
+
+TEST(OwnAddress, IsOneOfAnInterface) {
+  for (const char* own : {"127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"})
+    EXPECT_TRUE(is_own_address(*parse_address(own, 1))) << own;
+  for (const InterfaceAddress& each : interface_addresses()) EXPECT_TRUE(is_own_address(each.address.with_port(1)));
+  for (const char* other : {"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1"})  // of documentation
+    EXPECT_FALSE(is_own_address(*parse_address(other, 1))) << other;
+}
+
+// In a network of its own, in which the kernel lets a process bind any address.
+TEST(OwnAddress, IsNotEveryOneThatCanBeBound) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int kCannot = 77;
+    if (::unshare(CLONE_NEWNET) != 0) ::_exit(kCannot);
+    for (const char* name : {"/proc/sys/net/ipv4/ip_nonlocal_bind", "/proc/sys/net/ipv6/ip_nonlocal_bind"}) {
+      const Fd file(::open(name, O_WRONLY));
+      if (!file || ::write(file.get(), "1", 1) != 1) ::_exit(kCannot);
+    }
+    const bool any = is_own_address(*parse_address("192.0.2.1", 1)) || is_own_address(*parse_address("2001:db8::1", 1));
+    ::_exit(any ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no namespaces permitted here";
+  EXPECT_EQ(status, 0);
 }
 
 TEST(SourceAddress, OfLoopbackIsLoopback) {

@@ -66,6 +66,8 @@ TEST(ConnectionOwner, IsNobodyWhereThereIsNoConnection) {
   EXPECT_EQ(connection_owner(*parse_address("127.0.0.1", 1), *parse_address("127.0.0.1", 2)), std::nullopt);
 }
 
+TEST(ConnectionOwner, IsKnownOnThisKernel) { EXPECT_TRUE(owners_are_known()); }
+
 TEST(ConnectionOwner, IsInTheTablesOfProcToo) {
   const auto [client, server, peer] = test::connect_to_ourselves();
   EXPECT_EQ(owner_in_tables(peer, *local_address(server.get())), ::getuid());

@@ -5,8 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "muster/net/interfaces.h"
-
 namespace muster::net {
 namespace {
 
@@ -51,20 +49,6 @@ TEST(Socket, ConnectGivesUpAtTheDeadline) {
   auto client = connect_tcp("127.0.0.1", port, Deadline::in(60ms));
   ASSERT_FALSE(client);
   EXPECT_EQ(client.error().kind, ErrorKind::kTimeout);
-}
-
-TEST(Socket, KnowsItsOwnAddresses) {
-  for (const char* own : {"127.0.0.1", "127.3.2.1", "::1", "::ffff:127.0.0.1"})
-    EXPECT_TRUE(is_own_address(*parse_address(own, 1))) << own;
-  for (const InterfaceAddress& each : interface_addresses()) {
-    // A port that is taken, by a datagram socket too, says nothing about the address.
-    const Address taken = each.address;
-    const Fd holder(::socket(taken.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    ASSERT_EQ(::bind(holder.get(), reinterpret_cast<const sockaddr*>(&taken.storage), taken.length), 0);
-    EXPECT_TRUE(is_own_address(*local_address(holder.get()))) << taken.text();
-  }
-  for (const char* other : {"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1"})  // of documentation, nobody's
-    EXPECT_FALSE(is_own_address(*parse_address(other, 1))) << other;
 }
 
 }  // namespace
