@@ -10,11 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstring>
 #include <iterator>
 #include <thread>
 
+#include "muster/base/strings.h"
+#include "muster/launcher/status_directory.h"
 #include "muster/process/cpus.h"
 
 namespace muster::cli {
@@ -22,22 +23,22 @@ namespace {
 
 constexpr auto kLookPeriod = std::chrono::milliseconds(20);
 
-// Of the abstract kind: it has no file, and goes with the process.
-struct Address {
-  sockaddr_un socket{};
-  socklen_t length = 0;
-};
-
-Address address_of(const std::string& name) {
-  Address address;
-  address.socket.sun_family = AF_UNIX;
-  const size_t size = std::min(name.size(), sizeof address.socket.sun_path - 1);
-  std::memcpy(address.socket.sun_path + 1, name.data(), size);
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+// Nothing if the path is longer than an address can be.
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return std::nullopt;
+  std::memcpy(address.sun_path, path.data(), path.size());
   return address;
 }
 
-const sockaddr* generic(const Address& address) { return reinterpret_cast<const sockaddr*>(&address.socket); }
+bool connects(const Fd& socket, const sockaddr_un& address) {
+  return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+bool binds(const Fd& socket, const sockaddr_un& address) {
+  return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
 
 bool is_ours(int socket) {
   ucred peer{};
@@ -47,12 +48,32 @@ bool is_ours(int socket) {
 
 Fd new_socket() { return Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 
+// A muster that was killed leaves its socket behind.
+void remove_if_stale(const sockaddr_un& address) {
+  const Fd socket = new_socket();
+  if (socket && !connects(socket, address) && errno == ECONNREFUSED) ::unlink(address.sun_path);
+}
+
+// Of the first task, in whichever of the directories it is. `error`: why there is none so far.
+Fd connect_to_first(const std::string& name, int& error) {
+  error = ENOENT;
+  for (const std::string& directory : launcher::status_directories()) {
+    const auto address = address_of(directory + "/" + name);
+    if (!address || !launcher::check_status_directory(directory)) continue;
+    Fd socket = new_socket();
+    if (socket && connects(socket, *address)) return socket;
+    if (errno != ENOENT) error = errno;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string mates_name(const cluster::Surroundings& here) {
-  constexpr size_t kMost = 24;  // of each, for the whole to fit into an address
-  return fmt::format("muster-task-{}-{}.{}-{}", ::getuid(), here.job_id.substr(0, kMost), here.step_id.substr(0, kMost),
-                     here.node_name.substr(0, kMost));
+  constexpr size_t kMost = 16;               // of each, for the path of the socket to fit into an address
+  const std::string& node = here.node_name;  // names of nodes differ at their end
+  return fmt::format("task-{}.{}-{}", here.job_id.substr(0, kMost), here.step_id.substr(0, kMost),
+                     node.substr(node.size() - std::min(node.size(), kMost)));
 }
 
 std::optional<std::string> take_cores_of_mates(const cluster::Surroundings& here) {
@@ -73,16 +94,31 @@ std::optional<std::string> about_cores(const std::vector<int>& wanted, const std
       got.size(), wanted.size(), wanted.size());
 }
 
+NodeMates::OwnFile::OwnFile(std::string path) : path_(std::move(path)), owner_(::getpid()) {}
+
+NodeMates::OwnFile::~OwnFile() {
+  if (!path_.empty() && owner_ == ::getpid()) ::unlink(path_.c_str());
+}
+
 Result<NodeMates> NodeMates::open(const std::string& name, int others) {
-  Fd listener = new_socket();
-  const Address address = address_of(name);
-  if (!listener || ::bind(listener.get(), generic(address), address.length) != 0 ||
-      ::listen(listener.get(), others) != 0) {
-    Error error = system_error(errno, fmt::format("cannot tell the other {} tasks of this node", others));
-    error.hint = "start one task a node: srun --ntasks-per-node=1";
+  auto failed = [&](Error error) {
+    error.message = fmt::format("cannot tell the other {} tasks of this node: {}", others, error.message);
+    error.hint = "start one task per node: srun --ntasks-per-node=1";
     return error;
+  };
+  auto directory = launcher::make_status_directory();
+  if (!directory) return failed(directory.error());
+  const std::string path = *directory + "/" + name;
+  const auto address = address_of(path);
+  if (!address) return failed(system_error(ENAMETOOLONG, path));
+  Fd listener = new_socket();
+  bool bound = listener && binds(listener, *address);
+  if (!bound && errno == EADDRINUSE) {
+    remove_if_stale(*address);
+    bound = binds(listener, *address);
   }
-  return NodeMates(std::move(listener), Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), others);
+  if (!bound || ::listen(listener.get(), others) != 0) return failed(system_error(errno, path));
+  return NodeMates(path, std::move(listener), Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), others);
 }
 
 bool NodeMates::wait_for_one(Deadline deadline) const {
@@ -108,14 +144,17 @@ void NodeMates::tell(int code, Deadline deadline) {
 
 Result<int> wait_for_first_task(const std::string& name, Deadline deadline) {
   for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(signal, SIG_IGN);
-  const Address address = address_of(name);
-  Fd first = new_socket();
-  while (::connect(first.get(), generic(address), address.length) != 0) {
-    // Not there yet; a backlog that is full for a moment; or no such thing.
-    if (errno != ECONNREFUSED && errno != EAGAIN && errno != EINTR) return system_error(errno, "the node's first task");
+  int error = 0;
+  Fd first;
+  while (!(first = connect_to_first(name, error))) {
+    // Not there yet, left over from a muster that was killed, or with a backlog that is full for a moment.
+    if (error != ENOENT && error != ECONNREFUSED && error != EAGAIN && error != EINTR)
+      return system_error(error, "the node's first task");
     if (deadline.passed())
-      return Error{ErrorKind::kTimeout, "the first task of this node has not appeared",
-                   "start one task a node: srun --ntasks-per-node=1"};
+      return Error{
+          ErrorKind::kTimeout,
+          fmt::format("the first task of this node has not appeared in {}", join(launcher::status_directories(), ", ")),
+          "start one task per node: srun --ntasks-per-node=1"};
     std::this_thread::sleep_for(kLookPeriod);
   }
   if (!is_ours(first.get())) return Error{ErrorKind::kPeer, "another user poses as the first task of this node", {}};

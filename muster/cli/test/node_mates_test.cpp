@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "muster/base/random.h"
+#include "muster/launcher/status_directory.h"
 #include "muster/process/cpus.h"
 
 namespace muster::cli {
@@ -14,7 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string fresh_name() { return "muster-test-" + random_uuid(); }
+std::string fresh_name() { return "test-" + random_uuid(); }
+
+std::string path_of(const std::string& name) { return *launcher::make_status_directory() + "/" + name; }
 
 // The exit code of a process that waits for the first task.
 pid_t start_mate(const std::string& name, Duration patience = 30s) {
@@ -109,6 +113,37 @@ TEST(NodeMates, TwoFirstOnesCannotBe) {
   EXPECT_FALSE(second);
 }
 
+TEST(NodeMates, MeetWhereNoOtherUserCanCome) {
+  const std::string name = fresh_name();
+  struct stat status {};
+  {
+    auto first = NodeMates::open(name, 1);
+    ASSERT_TRUE(first) << first.error().text();
+    ASSERT_EQ(::stat(path_of(name).c_str(), &status), 0);
+    EXPECT_TRUE(S_ISSOCK(status.st_mode));
+    ASSERT_EQ(::stat(path_of("").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777u, 0700u);
+    EXPECT_EQ(status.st_uid, ::getuid());
+  }
+  EXPECT_NE(::stat(path_of(name).c_str(), &status), 0) << "nothing is left";
+}
+
+TEST(NodeMates, ASocketOfOneThatWasKilledIsInNobodysWay) {
+  const std::string name = fresh_name();
+  const pid_t killed = ::fork();
+  if (killed == 0) {
+    auto first = NodeMates::open(name, 1);
+    ::_exit(first ? 0 : 1);  // without a destructor
+  }
+  EXPECT_EQ(exit_code_of(killed), 0);
+  ASSERT_EQ(::access(path_of(name).c_str(), F_OK), 0);
+  auto first = NodeMates::open(name, 1);
+  ASSERT_TRUE(first) << first.error().text();
+  const pid_t mate = start_mate(name);
+  first->tell(17, Deadline::in(30s));
+  EXPECT_EQ(exit_code_of(mate), 17);
+}
+
 TEST(NodeMates, CoresThatCannotBeHad) {
   EXPECT_EQ(about_cores({0, 1, 4}, {0, 1, 4}), std::nullopt);
   EXPECT_EQ(about_cores({0, 1}, {0, 1, 2}), std::nullopt);
@@ -138,7 +173,7 @@ TEST(NodeMates, StepsHaveNamesOfTheirOwn) {
   here.step_id = "1";
   EXPECT_NE(mates_name(here), name);
   here.job_id = here.step_id = here.node_name = std::string(1000, 'x');
-  EXPECT_LT(mates_name(here).size(), 100u);
+  EXPECT_LT(mates_name(here).size(), 60u);
 }
 
 }  // namespace
