@@ -95,6 +95,7 @@ struct JobSpec {
   std::optional<Membership> membership;  // none: the job has this node alone
   std::string role = "default";
   std::string run_id = "none";
+  std::string scheduler_job;          // as the scheduler's commands name it: "4711", "4711_3"; empty: none
   std::string rdzv_backend = "c10d";  // as events name it: "c10d" or "static"
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);

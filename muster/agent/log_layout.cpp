@@ -50,9 +50,36 @@ Result<void> make_base(const std::string& directory) {
   return {};
 }
 
-Result<void> make_directory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0777) == 0 || errno == EEXIST) return {};
-  return system_error(errno, fmt::format("cannot create the log directory {}", path));
+// The user that a directory made there now belongs to: not always this one, on a network file system.
+uid_t owner_of_new_directory(const std::string& beside) {
+  struct stat status {};
+  auto probe = make_unique_directory(beside + "_");
+  if (!probe || ::lstat(probe->c_str(), &status) != 0) status.st_uid = ::geteuid();
+  if (probe) ::rmdir(probe->c_str());
+  return status.st_uid;
+}
+
+// One that is there already must be this user's, and no link: another user may have put it there.
+Result<void> make_own_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return {};
+  struct stat status {};
+  if (errno != EEXIST || ::lstat(path.c_str(), &status) != 0)
+    return system_error(errno, fmt::format("cannot create the log directory {}", path));
+  if (!S_ISDIR(status.st_mode))
+    return Error{ErrorKind::kSystem, fmt::format("the log directory {} is a link or a file", path),
+                 "remove it, or name another directory with --log-dir"};
+  if (status.st_uid != ::geteuid() && status.st_uid != owner_of_new_directory(path))
+    return Error{ErrorKind::kSystem, fmt::format("the log directory {} belongs to another user", path),
+                 "name another directory with --log-dir"};
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) ::chmod(path.c_str(), status.st_mode & ~(S_IWGRP | S_IWOTH));
+  return {};
+}
+
+std::string warning_about(const std::string& base) {
+  struct stat status {};
+  if (::stat(base.c_str(), &status) != 0 || (status.st_mode & (S_IWOTH | S_ISVTX)) != S_IWOTH) return {};
+  return fmt::format("--log-dir {}: every user of this machine can rename or remove what is in it; chmod o-w {}", base,
+                     base);
 }
 
 std::string file_name(Stream stream) { return stream == Stream::kStdout ? "stdout.log" : "stderr.log"; }
@@ -79,6 +106,7 @@ Result<LogLayout> LogLayout::create(const JobSpec& job) {
     auto base = make_unique_directory(root + (muster ? "/muster_" : "/torchelastic_"));
     if (!base) return as_usage(base.error(), "set TMPDIR to a directory you may write to");
     layout.base_ = *base;
+    layout.own_base_ = true;
     layout.temporary_ = !asks_for_files(job.output);
     layout.flat_ = muster && layout.temporary_;
     if (layout.flat_) {
@@ -88,8 +116,11 @@ Result<LogLayout> LogLayout::create(const JobSpec& job) {
   } else {
     MUSTER_TRY_VOID(make_base(given));
     layout.base_ = given;
+    layout.warning_ = warning_about(given);
+    layout.linked_ = muster;
   }
   layout.run_id_ = job.run_id;
+  if (muster && !job.run_id.starts_with(job.scheduler_job)) layout.run_id_ = job.scheduler_job + "_" + job.run_id;
   for (char& c : layout.run_id_) c = c == '/' ? '_' : c;
   if (muster && job.membership) {
     layout.shared_ = true;
@@ -100,15 +131,40 @@ Result<LogLayout> LogLayout::create(const JobSpec& job) {
   auto run_dir = make_unique_directory(fmt::format("{}/{}_", layout.base_, layout.run_id_));
   if (!run_dir) return as_usage(run_dir.error(), "name a directory you may write to with --log-dir");
   layout.run_dir_ = *run_dir;
+  layout.link_latest();
   return layout;
 }
 
 Result<void> LogLayout::join_job(const std::string& job_id) {
   if (!shared_) return {};
   run_dir_ = fmt::format("{}/{}_{}", base_, run_id_, job_id);
-  if (::mkdir(run_dir_.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  return as_usage(system_error(errno, fmt::format("cannot create the directory {}", run_dir_)),
-                  "name a directory you may write to with --log-dir");
+  auto made = make_run_dir();
+  if (made) return {};
+  return as_usage(made.error(), "name a directory you may write to with --log-dir");
+}
+
+Result<void> LogLayout::make_run_dir() {
+  MUSTER_TRY_VOID(make_own_directory(run_dir_, 0700));
+  link_latest();
+  return {};
+}
+
+// Several nodes may do this at once: each makes a link of its own, and the name has always one of them. A `latest` that
+// is not a link is the user's. A file system without links has none.
+void LogLayout::link_latest() const {
+  if (!linked_) return;
+  const std::string latest = base_ + "/latest";
+  const std::string name = run_dir_.substr(run_dir_.rfind('/') + 1);
+  std::error_code error;
+  const auto kind = std::filesystem::symlink_status(latest, error).type();
+  if (kind == std::filesystem::file_type::symlink) {
+    if (std::filesystem::read_symlink(latest, error) == name) return;
+  } else if (kind != std::filesystem::file_type::not_found) {
+    return;
+  }
+  const std::string draft = fmt::format("{}/.latest_{}", base_, random_uuid());
+  if (::symlink(name.c_str(), draft.c_str()) != 0) return;
+  if (::rename(draft.c_str(), latest.c_str()) != 0) ::unlink(draft.c_str());
 }
 
 std::string LogLayout::attempt_dir(int round) const {
@@ -138,13 +194,32 @@ std::string LogLayout::filtered_file(int round, Stream stream) const {
   return fmt::format("{}/filtered_{}", attempt_dir(round), file_name(stream));
 }
 
-Result<void> LogLayout::make_attempt(int round, int workers, int first_rank) {
+Result<std::string> LogLayout::make_attempt(int round, int workers, int first_rank) {
   first_rank_ = first_rank;
-  if (disabled() || flat_) return {};
-  if (shared_) MUSTER_TRY_VOID(make_directory(fmt::format("{}/r{}", run_dir_, round)));
-  MUSTER_TRY_VOID(make_directory(attempt_dir(round)));
+  if (disabled()) return std::string();
+  const bool removed = made_ && ::access(run_dir_.c_str(), F_OK) != 0;
+  auto made = removed ? make_again() : Result<void>();
+  if (made) made = make_directories(round, workers);
+  if (!made && !removed) return made.error();
+  made_ = true;
+  disabled_ = !made;
+  if (disabled_) return fmt::format("no log files from now on: {}", made.error().text());
+  if (!removed || temporary_) return std::string();
+  return fmt::format(
+      "the log directory {} was removed during the run: it was made again, logs of earlier rounds are lost", run_dir_);
+}
+
+Result<void> LogLayout::make_again() {
+  MUSTER_TRY_VOID(own_base_ ? make_own_directory(base_, 0700) : make_base(base_));
+  return flat_ ? Result<void>() : make_run_dir();
+}
+
+Result<void> LogLayout::make_directories(int round, int workers) const {
+  if (flat_) return {};
+  if (shared_) MUSTER_TRY_VOID(make_own_directory(fmt::format("{}/r{}", run_dir_, round), 0777));
+  MUSTER_TRY_VOID(make_own_directory(attempt_dir(round), 0777));
   for (int local_rank = 0; local_rank < workers && !shared_; ++local_rank)
-    MUSTER_TRY_VOID(make_directory(worker_dir(round, local_rank)));
+    MUSTER_TRY_VOID(make_own_directory(worker_dir(round, local_rank), 0777));
   return {};
 }
 

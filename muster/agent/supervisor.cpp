@@ -128,7 +128,12 @@ class Supervisor final : public NodeControl {
   void wait_for_console();
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
+  // By its place in the launcher's list, or its --node-rank; a job of one node has no other.
+  bool is_first_node() const {
+    return !job_.membership || job_.membership->position.value_or(job_.membership->rank.value_or(0)) == 0;
+  }
   const JobSpec& job_;
+  void tell_logs();
   const AgentContext& context_;
   net::EventLoop loop_;
   std::unique_ptr<Uplink> uplink_;
@@ -182,6 +187,7 @@ Result<void> Supervisor::prepare() {
   const bool hidden = job_.output.log_dir.empty() && layout_->temporary_tree().empty();
   if (job_.flavor == Flavor::kMuster && hidden && !job_.membership) console_.log().info("logs: {}", layout_->run_dir());
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
+  if (!layout_->warning().empty() && is_first_node()) console_.log().warn("{}", layout_->warning());
   // Before anybody waits for us: without a resolver this takes seconds.
   if (job_.membership) name_is_reachable_ = name_is_reachable();
   if (context_.make_companion) {
@@ -277,7 +283,8 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   TimePoint begin = Clock::now();
   if (timers_) timers_->clear();
   crew_.reset();  // whatever fails now is not the last round's
-  MUSTER_TRY_VOID(layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
+  MUSTER_TRY(std::string note, layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
+  if (!note.empty()) console_.log().warn("{}", note);
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
   events_->ranks_assigned(Clock::now() - begin, plan);
@@ -476,11 +483,19 @@ void Supervisor::wait_for_console() {
   while (!idle() && stop_signals_.size() == signals)
     if (!loop_.run_until(deadline)) return;
 }
+  tell_logs();
 
 }  // namespace
 
 int run_job(const JobSpec& job, const AgentContext& context) {
   process::prefer_short_turns();
+// One node speaks for all of a job: that of rank 0.
+void Supervisor::tell_logs() {
+  if (job_.flavor != Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
+  if (!crew_ || crew_->plan().first_rank != 0) return;
+  console_.log().info("logs: {}{}", layout_->run_dir(), job_.membership ? " on every node" : "");
+}
+
   return Supervisor(job, context).run();
 }
 

@@ -1,5 +1,6 @@
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
+#include "muster/cluster/adapter.h"
 
 namespace muster::cli {
 namespace {
@@ -12,6 +13,7 @@ Result<void> Planner::plan_output() {
   agent::OutputSpec& output = job_.output;
   if (plan_.env_diff) return {};  // for the launcher alone, as it is
   output.log_dir = text(Opt::kLogDir);
+  job_.scheduler_job = cluster::scheduler_job(facts_.getenv);
   const RankSyntax syntax = ours_ ? RankSyntax::kAny : RankSyntax::kTorchrun;
   // Elsewhere there may be more workers than we know of.
   constexpr int kMany = 4096;

@@ -68,7 +68,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kLogDir, "log-dir", 0, K::kText, "DIR", nullptr, nullptr, "", kPet, false, false, kTorch, G::kOutput,
    "Base of the log files: DIR/<id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}; on each of several "
    "nodes DIR/<id>_<job>/r<round>/<host>/<rank>.{out,err}. `muster run` then files both streams and shows them too, unless -r or "
-   "-t say otherwise. /dev/null: no files."},
+   "-t say otherwise, starts <id> with the scheduler's job, and makes DIR/latest a link to the newest. /dev/null: no files."},
   {Opt::kRedirects, "redirects", 'r', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,
    "Streams that go to log files only: 0 none, 1 stdout, 2 stderr, 3 both; or by local rank, e.g. 0:3,1:2."},
   {Opt::kTee, "tee", 't', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,

@@ -55,6 +55,15 @@ Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile&
   return preset::detect(getenv);
 }
 
+std::string scheduler_job(const GetEnv& getenv) {
+  const auto value = [&](const char* name) { return getenv(name).value_or(""); };
+  const std::string array = value("SLURM_ARRAY_JOB_ID"), task = value("SLURM_ARRAY_TASK_ID");
+  if (!array.empty() && !task.empty()) return array + "_" + task;
+  if (std::string slurm = value("SLURM_JOB_ID"); !slurm.empty()) return slurm;
+  const std::string pbs = value("PBS_JOBID");  // with the server behind a dot
+  return pbs.substr(0, pbs.find('.'));
+}
+
 Result<std::string> node_address(Adapter adapter, const std::string& node, Deadline deadline) {
   if (adapter == Adapter::kSlurm) return slurm::node_address(node, deadline);
   return Error{ErrorKind::kUsage, fmt::format("{} has no addresses of nodes", scheduler_name(adapter)), {}};

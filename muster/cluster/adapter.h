@@ -63,6 +63,10 @@ using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 // one, and what it says makes no sense (a nodefile that is not there). Pure but for `read_file`.
 Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile& read_file);
 
+// The job of Slurm or PBS around this process, as squeue and qstat show it: "4711", "4711_3" of an array, "12[3]".
+// Empty: none. Pure.
+std::string scheduler_job(const GetEnv& getenv);
+
 // How long the scheduler will let the job run from now on; nothing: without limit. Asks its commands (squeue, qstat),
 // and gives up at the deadline.
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline);

@@ -85,11 +85,23 @@ class TestLabels:
             assert mine == [f"[{rank}] {i}:{'x' * 200}" for i in range(3000)]
 
 
+def run_in(log_dir):
+    """The one directory of a job in it; beside it is the link to the latest."""
+    assert (log_dir / "latest").is_symlink()
+    run = only(path for path in log_dir.iterdir() if not path.is_symlink())
+    assert (log_dir / "latest").resolve() == run.resolve()
+    return run
+
+
+def logs_line(log_dir):
+    return f"muster: logs: {run_in(log_dir)}\n"
+
+
 class TestLogFiles:
     def test_a_log_directory_gets_every_stream_raw(self, run_muster, tmp_path):
         done = run_muster([*TWO, "--log-dir", tmp_path, "--rdzv-id", "job7", *shell("printf '1\\r2\\n'; echo err >&2")])
         assert sorted_lines(done.stdout) == ["[0] 2", "[1] 2"]
-        run = only(tmp_path.iterdir())
+        run = run_in(tmp_path)
         assert re.fullmatch(r"job7_[a-z0-9_]{8}", run.name)
         assert run.stat().st_mode & 0o777 == 0o700
         for rank in "01":
@@ -98,8 +110,9 @@ class TestLogFiles:
 
     def test_redirect_and_tee(self, run_muster, tmp_path):
         done = run_muster([*TWO, "--log-dir", tmp_path, "-r", "0:1", "-t", "1:2", *shell("echo out; echo err >&2")])
-        assert (done.stdout, sorted_lines(done.stderr)) == ("[1] out\n", ["[0] err", "[1] err"])
-        attempt = only(tmp_path.iterdir()) / "attempt_0"
+        assert done.stdout == "[1] out\n"
+        assert sorted_lines(done.stderr) == sorted(["[0] err", "[1] err", logs_line(tmp_path).rstrip()])
+        attempt = run_in(tmp_path) / "attempt_0"
         files = {str(p.relative_to(attempt)): p.read_text() for p in attempt.rglob("*.log")}
         assert files == {"0/stdout.log": "out\n", "1/stderr.log": "err\n"}
 
@@ -113,13 +126,29 @@ class TestLogFiles:
         done = run_muster([*TWO, "--log-dir", tmp_path, "--duplicate-stdout-filters", "loss,acc",
                            *shell("echo loss 1; echo other; echo acc 2")])
         assert done.returncode == 0, done.stderr
-        filtered = only(tmp_path.iterdir()) / "attempt_0" / "filtered_stdout.log"
+        filtered = run_in(tmp_path) / "attempt_0" / "filtered_stdout.log"
         assert sorted_lines(filtered.read_text()) == ["[0] acc 2", "[0] loss 1", "[1] acc 2", "[1] loss 1"]
 
     def test_local_ranks_filter(self, run_muster, tmp_path):
         done = run_muster([*TWO, "--log-dir", tmp_path, "--local-ranks-filter", "1", *shell("echo x; echo e >&2")])
-        assert (done.stdout, done.stderr) == ("[1] x\n", "[1] e\n")
-        assert (only(tmp_path.iterdir()) / "attempt_0/0/stdout.log").read_text() == "x\n"
+        assert (done.stdout, done.stderr) == ("[1] x\n", "[1] e\n" + logs_line(tmp_path))
+        assert (run_in(tmp_path) / "attempt_0/0/stdout.log").read_text() == "x\n"
+
+    def test_the_place_is_told_at_the_end(self, run_muster, tmp_path):
+        logs = tmp_path / "logs"
+        done = run_muster([*ONE, "--standalone", "--log-dir", logs, *shell("echo e >&2")], env={"SLURM_JOB_ID": "4711"})
+        assert done.stderr == "e\n" + logs_line(logs)
+        assert run_in(logs).name.startswith("4711_")
+        quiet = run_muster([*ONE, "--quiet", "--log-dir", tmp_path / "quiet", *shell("echo e >&2")])
+        assert quiet.stderr == "e\n"
+
+    def test_a_directory_that_is_removed_during_the_run(self, run_muster, tmp_path):
+        logs = tmp_path / "logs"
+        script = 'echo "round $TORCHELASTIC_RESTART_COUNT"; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || { rm -r "$LOGS"; exit 3; }'
+        done = run_muster([*ONE, "--log-dir", logs, "--max-restarts", "1", *shell(script)], env={"LOGS": logs})
+        assert done.returncode == 0, done.stderr
+        assert "was removed during the run: it was made again" in done.stderr
+        assert (run_in(logs) / "attempt_1/0/stdout.log").read_text() == "round 1\n"
 
     def test_dev_null_means_no_files(self, run_muster):
         done = run_muster([*ONE, "--log-dir", "/dev/null", "-t", "3", *shell('echo "<$TORCHELASTIC_ERROR_FILE>"')])
@@ -134,7 +163,7 @@ class TestLogFiles:
     def test_logs_of_every_round_are_kept(self, run_muster, tmp_path):
         run_muster([*ONE, "--log-dir", tmp_path, "--max-restarts", "1",
                     *shell('echo "round $TORCHELASTIC_RESTART_COUNT"; exit 3')])
-        run = only(tmp_path.iterdir())
+        run = run_in(tmp_path)
         for attempt in "01":
             assert (run / f"attempt_{attempt}/0/stdout.log").read_text() == f"round {attempt}\n"
 
@@ -166,7 +195,7 @@ class TestReaders:
         wait_for_file(tmp_path / "done", process)  # nobody has read a byte
         out, err = process.communicate(timeout=60)
         assert out == LINE * 500_000
-        assert (process.returncode, err) == (0, b"")
+        assert (process.returncode, err.decode()) == (0, logs_line(tmp_path / "logs") if logs else "")
 
     def test_one_that_goes_ends_the_output_not_the_job(self, start_muster, tmp_path):
         process = start_muster([*TWO, *python(FLOOD)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -222,7 +251,7 @@ class TestLimits:
         assert done.returncode == 0
         assert done.stdout.count(b"\n") == 40_000  # the console kept up
         for rank in "01":
-            log = only(tmp_path.iterdir()) / "attempt_0" / rank / "stdout.log"
+            log = run_in(tmp_path) / "attempt_0" / rank / "stdout.log"
             kept = log.read_bytes()
             assert kept == LINE * (len(kept) // 100)
             dropped = 20_000 - len(kept) // 100

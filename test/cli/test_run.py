@@ -134,7 +134,7 @@ def test_restarts_until_success_with_all_logs_kept(run_muster, tmp_path):
     assert result.returncode == 0, result.stderr
     said = re.findall(r"^muster: (restart \d of \d): rank \d failed \(exit code \d\)$", result.stderr, re.M)
     assert said == ["restart 1 of 3", "restart 2 of 3"]
-    [run_dir] = tmp_path.iterdir()
+    run_dir = tmp_path / "latest"
     assert (run_dir / "attempt_2/1/stdout.log").read_text() == "round 2 of 1\n"
     for attempt in range(2):
         logs = [run_dir / f"attempt_{attempt}/{rank}/stdout.log" for rank in range(2)]

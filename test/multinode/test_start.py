@@ -232,8 +232,9 @@ def test_the_program_comes_to_a_host_without_it(lab, beats):
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
     for name in cluster.names:
-        kept = list(cluster.root(name).joinpath(HOME[1:]).glob(".cache/muster/*/muster"))
-        assert len(kept) == 1, "kept for the next time"
+        (kept,) = cluster.root(name).joinpath(HOME[1:]).glob(".cache/muster/*/muster")  # for the next time
+        for path in (kept, kept.parent, kept.parent.parent):
+            assert path.stat().st_mode & 0o777 == 0o700, path
 
 
 def test_output_is_labelled_and_filed(lab, beats):
@@ -254,6 +255,9 @@ def test_output_is_labelled_and_filed(lab, beats):
         for stream, word in (("out", "here"), ("err", "there")):
             files = list(logs.glob(f"**/r0/n{rank // 2 + 1}/{rank}.{stream}"))
             assert [f.read_text() for f in files] == [f"{word} is {rank}\n"], list(logs.glob("**/*"))
+    (directory,) = (path for path in logs.iterdir() if not path.is_symlink())
+    assert os.readlink(logs / "latest") == directory.name
+    assert re.findall(r"logs: (\S+) on every node$", run.head.err, re.M) == [str(directory)], run.said()
 
 
 FLOOD = """

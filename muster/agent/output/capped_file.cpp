@@ -31,9 +31,9 @@ std::string size_text(uint64_t bytes) {
 
 Result<CappedFile> CappedFile::create(const std::string& path, uint64_t cap) {
   CappedFile file;
-  file.fd_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666));
+  file.fd_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666));
   // What is no regular file (a fifo, /dev/stdout) may be write-only.
-  if (!file.fd_) file.fd_.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!file.fd_) file.fd_.reset(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
   if (!file.fd_) return system_error(errno, fmt::format("cannot create the log file {}", path));
   file.cap_ = cap;
   return file;

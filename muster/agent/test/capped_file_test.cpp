@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "muster/agent/output/capped_file.h"
 #include "muster/agent/test/output_harness.h"
@@ -38,6 +39,14 @@ TEST(CappedFile, ALineThatOutgrowsTheCapIsTakenBack) {
   file->finish();
   EXPECT_EQ(*read_file(path), "a\n");
   EXPECT_EQ(file->dropped_lines(), 1u);
+}
+
+TEST(CappedFile, DoesNotFollowALink) {
+  TemporaryDirectory directory;
+  const std::string target = directory.path() + "/target", path = directory.path() + "/log";
+  ASSERT_EQ(::symlink(target.c_str(), path.c_str()), 0);
+  EXPECT_FALSE(CappedFile::create(path, 10));
+  EXPECT_NE(::access(target.c_str(), F_OK), 0);
 }
 
 TEST(CappedFile, WithoutACapThereIsNoLimit) {

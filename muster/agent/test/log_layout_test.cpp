@@ -104,6 +104,129 @@ TEST_F(LogLayoutTest, FilesThatWereAskedForAreKept) {
   EXPECT_TRUE(fs::is_directory(layout->worker_dir(0, 0)));
 }
 
+TEST_F(LogLayoutTest, StartsWithTheSchedulersJob) {
+  job_.output.log_dir = directory_.path() + "/logs";
+  job_.run_id = "bert";
+  job_.scheduler_job = "4711_3";
+  EXPECT_THAT(LogLayout::create(job_)->run_dir(), MatchesRegex(job_.output.log_dir + "/4711_3_bert_[a-z0-9_]+"));
+  job_.scheduler_job = "bert";
+  EXPECT_THAT(LogLayout::create(job_)->run_dir(), MatchesRegex(job_.output.log_dir + "/bert_[a-z0-9_]+")) << "once";
+  job_.scheduler_job = "4711";
+  job_.membership.emplace();
+  auto shared = LogLayout::create(job_);
+  ASSERT_TRUE(shared->join_job("0a1b"));
+  EXPECT_EQ(shared->run_dir(), job_.output.log_dir + "/4711_bert_0a1b");
+  job_.membership.reset();
+  job_.flavor = Flavor::kTorchrun;
+  EXPECT_THAT(LogLayout::create(job_)->run_dir(), MatchesRegex(job_.output.log_dir + "/bert_[a-z0-9_]+"));
+}
+
+TEST_F(LogLayoutTest, LatestIsTheNewest) {
+  job_.output.log_dir = directory_.path() + "/logs";
+  const std::string latest = job_.output.log_dir + "/latest";
+  for (int run = 0; run < 2; ++run) {
+    auto layout = LogLayout::create(job_);
+    ASSERT_TRUE(layout);
+    EXPECT_EQ(job_.output.log_dir + "/" + fs::read_symlink(latest).string(), layout->run_dir());
+  }
+  job_.membership.emplace();
+  for (const char* host : {"n1", "n2"}) {
+    job_.host = host;
+    ASSERT_TRUE(LogLayout::create(job_)->join_job("0a1b"));
+    EXPECT_EQ(fs::read_symlink(latest), job_.run_id + "_0a1b");
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(job_.output.log_dir), {}), 4) << "three runs and the link";
+
+  fs::remove(latest);
+  touch(latest);
+  ASSERT_TRUE(LogLayout::create(job_)->join_job("0a1c"));
+  EXPECT_TRUE(fs::is_regular_file(latest)) << "the user's own file";
+  job_.flavor = Flavor::kTorchrun;
+  job_.output.log_dir += "2";
+  ASSERT_TRUE(LogLayout::create(job_));
+  EXPECT_FALSE(fs::exists(job_.output.log_dir + "/latest"));
+}
+
+TEST_F(LogLayoutTest, TheBaseMayBeALinkAndNothingBelowIt) {
+  const std::string elsewhere = directory_.path() + "/elsewhere", base = directory_.path() + "/logs";
+  fs::create_directory(elsewhere);
+  fs::create_directory_symlink(elsewhere, base);
+  job_.output.log_dir = base;
+  job_.membership.emplace();
+  job_.host = "n1";
+  auto layout = LogLayout::create(job_);
+  ASSERT_TRUE(layout) << layout.error().text();
+  ASSERT_TRUE(layout->join_job("0a1b"));
+  fs::create_directory_symlink("/tmp", layout->run_dir() + "/r0");
+  auto made = layout->make_attempt(0, 1);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().text(), ::testing::HasSubstr("/r0 is a link or a file"));
+
+  fs::create_directory_symlink("/tmp", base + "/none_0a1c");
+  EXPECT_FALSE(layout->join_job("0a1c"));
+}
+
+TEST_F(LogLayoutTest, ADirectoryOfAnotherUserIsNotUsed) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to give it up";
+  job_.output.log_dir = directory_.path();
+  job_.membership.emplace();
+  auto layout = LogLayout::create(job_);
+  ASSERT_TRUE(layout);
+  const std::string planted = directory_.path() + "/none_0a1b";
+  fs::create_directory(planted);
+  ASSERT_EQ(::chown(planted.c_str(), 65534, 65534), 0);
+  auto joined = layout->join_job("0a1b");
+  ASSERT_FALSE(joined);
+  EXPECT_THAT(joined.error().text(), ::testing::HasSubstr("belongs to another user"));
+  ASSERT_EQ(::chown(planted.c_str(), 0, 0), 0);
+  ASSERT_EQ(::chmod(planted.c_str(), 0777), 0);
+  ASSERT_TRUE(layout->join_job("0a1b"));
+  EXPECT_EQ(mode_of(planted), 0755u);
+}
+
+TEST_F(LogLayoutTest, ABaseThatEveryUserCanWriteToIsSaid) {
+  job_.output.log_dir = directory_.path() + "/logs";
+  EXPECT_EQ(LogLayout::create(job_)->warning(), "");
+  ASSERT_EQ(::chmod(job_.output.log_dir.c_str(), 01777), 0);
+  EXPECT_EQ(LogLayout::create(job_)->warning(), "");
+  ASSERT_EQ(::chmod(job_.output.log_dir.c_str(), 0777), 0);
+  EXPECT_THAT(LogLayout::create(job_)->warning(), ::testing::HasSubstr("every user of this machine can rename"));
+}
+
+TEST_F(LogLayoutTest, ATreeThatWasRemovedIsMadeAgain) {
+  job_.output.log_dir = directory_.path() + "/logs";
+  for (bool several : {false, true}) {
+    if (several) job_.membership.emplace();
+    job_.host = "n1";
+    auto layout = LogLayout::create(job_);
+    ASSERT_TRUE(layout);
+    ASSERT_TRUE(layout->join_job("0a1b"));
+    auto first = layout->make_attempt(0, 2);
+    ASSERT_TRUE(first) << first.error().text();
+    EXPECT_EQ(*first, "");
+    fs::remove_all(job_.output.log_dir);
+    auto second = layout->make_attempt(1, 2);
+    ASSERT_TRUE(second) << second.error().text();
+    EXPECT_THAT(*second, ::testing::HasSubstr("was removed during the run: it was made again"));
+    EXPECT_TRUE(fs::is_directory(fs::path(layout->stream_file(1, 1, Stream::kStdout)).parent_path()));
+    EXPECT_EQ(mode_of(layout->run_dir()), 0700u);
+    EXPECT_EQ(*layout->make_attempt(2, 2), "");
+  }
+}
+
+TEST_F(LogLayoutTest, WithoutATreeTheJobGoesOn) {
+  job_.output.log_dir = directory_.path() + "/logs";
+  auto layout = LogLayout::create(job_);
+  ASSERT_TRUE(layout->make_attempt(0, 1));
+  fs::remove_all(job_.output.log_dir);
+  touch(job_.output.log_dir);
+  auto second = layout->make_attempt(1, 1);
+  ASSERT_TRUE(second) << second.error().text();
+  EXPECT_THAT(*second, ::testing::StartsWith("no log files from now on: "));
+  EXPECT_TRUE(layout->disabled());
+  EXPECT_EQ(*layout->make_attempt(2, 1), "");
+}
+
 TEST_F(LogLayoutTest, DevNullDisablesEverything) {
   job_.output.log_dir = "/dev/null";
   auto layout = LogLayout::create(job_);

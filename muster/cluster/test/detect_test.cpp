@@ -62,6 +62,19 @@ std::string meaning(const Surroundings& found, const std::string& name) {
   return "";
 }
 
+TEST(SchedulerJob, IsWhatTheCommandsShow) {
+  auto job = [](std::map<std::string, std::string> variables) {
+    return scheduler_job([variables](const std::string& name) {
+      auto found = variables.find(name);
+      return found == variables.end() ? std::nullopt : std::optional(found->second);
+    });
+  };
+  EXPECT_EQ(job({}), "");
+  EXPECT_EQ(job({{"SLURM_JOB_ID", "4713"}}), "4713");
+  EXPECT_EQ(job({{"SLURM_JOB_ID", "4713"}, {"SLURM_ARRAY_JOB_ID", "4711"}, {"SLURM_ARRAY_TASK_ID", "2"}}), "4711_2");
+  EXPECT_EQ(job({{"PBS_JOBID", "12[3].pbs01.example.org"}}), "12[3]");
+}
+
 TEST(SlurmDetect, BatchScript) {
   const Surroundings found = here(recorded("batch-2-nodes"));
   EXPECT_EQ(found.adapter, Adapter::kSlurm);
