@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 
 #include "muster/agent/worker_signals.h"
 #include "muster/container/commands.h"
@@ -164,23 +165,50 @@ void Crew::pass_on(int signal) {
   signal_all(signal);
 }
 
-void Crew::sweep(Deadline deadline) {
+std::vector<Crew::LeftRunning> Crew::left_running(TimePoint ended_by, Deadline deadline) const {
+  auto exited_well = [&](const Worker& worker) {
+    return !worker.running && !worker.swept && worker.status.success() && worker.ended <= ended_by;
+  };
+  auto owner_of_left = [&](pid_t pid) {
+    return std::find_if(workers_.begin(), workers_.end(), [&](const Worker& worker) {
+      return exited_well(worker) && process::belongs_to(pid, worker.child.pid, worker.marker);
+    });
+  };
+  std::map<int, LeftRunning> by_rank;
+  if (std::none_of(workers_.begin(), workers_.end(), exited_well)) return {};
+  for (pid_t pid : process::still_running(deadline, [&](pid_t pid) { return owner_of_left(pid) != workers_.end(); })) {
+    const auto owner = owner_of_left(pid);
+    if (owner == workers_.end()) continue;  // it has ended meanwhile
+    LeftRunning& left = by_rank[owner->placement.rank];
+    left.rank = owner->placement.rank;
+    left.pids.push_back(pid);
+  }
+  std::vector<LeftRunning> all;
+  for (auto& [rank, left] : by_rank) all.push_back(std::move(left));
+  return all;
+}
+
+bool Crew::sweep(TimePoint ended_by, bool keep_children, Deadline deadline) {
   std::vector<pid_t> running;
   std::vector<const Worker*> gone;
+  bool later = false;
   for (Worker& worker : workers_) {
     if (worker.running) {
       running.push_back(worker.child.pid);
-    } else if (!worker.swept) {
+    } else if (!worker.swept && !(keep_children && worker.status.success())) {
+      later |= worker.ended > ended_by;
+      if (worker.ended > ended_by) continue;
       gone.push_back(&worker);
       worker.swept = true;
     }
   }
-  if (gone.empty()) return;
+  if (gone.empty()) return later;
   process::kill_descendants(deadline, running, [&](pid_t pid) {
     return std::any_of(gone.begin(), gone.end(), [&](const Worker* worker) {
       return process::belongs_to(pid, worker->child.pid, worker->marker);
     });
   });
+  return later;
 }
 
 size_t Crew::end_all(Deadline deadline) { return process::kill_descendants(deadline).size(); }

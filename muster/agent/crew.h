@@ -65,8 +65,16 @@ class Crew {
   // The same with a signal that we were sent, which is noted for the report.
   void pass_on(int signal);
 
-  // Ends what workers that are gone have left running. Blocks until the deadline at most.
-  void sweep(Deadline deadline);
+  // What each worker that has exited with 0, by `ended_by`, still has running, unless sweep() has ended it. A process that
+  // is about to end gets until the deadline to do so. Blocks until the deadline at most.
+  struct LeftRunning {
+    int rank = 0;
+    std::vector<pid_t> pids;
+  };
+  std::vector<LeftRunning> left_running(TimePoint ended_by, Deadline deadline) const;
+  // Ends what workers that have ended by `ended_by` have left running; not that of workers that exited with 0 if
+  // `keep_children`. Blocks until the deadline at most. Returns whether other workers have ended since.
+  bool sweep(TimePoint ended_by, bool keep_children, Deadline deadline);
   // Ends everything below this process; returns how much could not be ended.
   size_t end_all(Deadline deadline);
 

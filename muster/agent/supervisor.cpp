@@ -34,6 +34,8 @@ namespace {
 
 // For what a worker left running, while others still run: those that end at the same moment are swept together.
 constexpr auto kSweepDelay = std::chrono::milliseconds(100);
+// For processes that end by themselves soon after their worker: Python's resource tracker, torch.compile's pool.
+constexpr auto kLeaveTime = std::chrono::milliseconds(500);
 constexpr auto kSweepTime = std::chrono::milliseconds(500);
 constexpr auto kEndAllTime = std::chrono::seconds(10);
 // Between SIGTSTP, which a worker may handle, and SIGSTOP, which it cannot (and without which a session of its own
@@ -118,22 +120,25 @@ class Supervisor final : public NodeControl {
 
   void worker_may_have_ended(Worker& worker);
   void worker_is_gone(Worker& worker);
-  void sweep_soon();
+  void sweep_soon(Duration delay);
+  bool keeps_children() const;
+  void tell_left_running(TimePoint ended_by, Deadline deadline);
+  void end_kept_children();
   void watch_memory();
   void stop_workers(int signal, Duration grace);
   void end_round();
-
-  int conclude();
-  int conclude_now();
-  void wait_for_console();
-  bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
   // By its place in the launcher's list, or its --node-rank; a job of one node has no other.
   bool is_first_node() const {
     return !job_.membership || job_.membership->position.value_or(job_.membership->rank.value_or(0)) == 0;
   }
-  const JobSpec& job_;
+  int conclude();
   void tell_logs();
+  int conclude_now();
+  void wait_for_console();
+  bool stopping_by_signal() const { return !stop_signals_.empty(); }
+
+  const JobSpec& job_;
   const AgentContext& context_;
   net::EventLoop loop_;
   std::unique_ptr<Uplink> uplink_;
@@ -182,12 +187,12 @@ Result<void> Supervisor::prepare() {
   if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
   MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
   MUSTER_TRY(layout_, LogLayout::create(job_));
+  if (!layout_->warning().empty() && is_first_node()) console_.log().warn("{}", layout_->warning());
   context_.scratch.set(layout_->temporary_tree());
   // Nobody knows the directory of files that were asked for without a place for them.
   const bool hidden = job_.output.log_dir.empty() && layout_->temporary_tree().empty();
   if (job_.flavor == Flavor::kMuster && hidden && !job_.membership) console_.log().info("logs: {}", layout_->run_dir());
   output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
-  if (!layout_->warning().empty() && is_first_node()) console_.log().warn("{}", layout_->warning());
   // Before anybody waits for us: without a resolver this takes seconds.
   if (job_.membership) name_is_reachable_ = name_is_reachable();
   if (context_.make_companion) {
@@ -282,6 +287,7 @@ void Supervisor::start_round(const RoundPlan& plan) {
 Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   TimePoint begin = Clock::now();
   if (timers_) timers_->clear();
+  end_kept_children();
   crew_.reset();  // whatever fails now is not the last round's
   MUSTER_TRY(std::string note, layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
   if (!note.empty()) console_.log().warn("{}", note);
@@ -402,18 +408,30 @@ void Supervisor::worker_is_gone(Worker& worker) {
     stop_workers(SIGTERM, grace_after_failure(job_));
     director_->worker_failed(worker);
   }
-  sweep_soon();
+  sweep_soon(worker.status.success() ? kLeaveTime : kSweepDelay);
   if (crew_->running() == 0 && !spawning_) loop_.defer([this] { end_round(); });
 }
 
 // While others run on, or take their time to stop. When the round ends, its end sweeps. Counted from the first that
 // ended, so that many that end one by one cannot put it off.
-void Supervisor::sweep_soon() {
+void Supervisor::sweep_soon(Duration delay) {
   if (sweep_timer_ != 0) return;
-  sweep_timer_ = loop_.call_after(kSweepDelay, [this] {
+  sweep_timer_ = loop_.call_after(delay, [this] {
     sweep_timer_ = 0;
-    if (crew_->running() > 0) crew_->sweep(Deadline::in(kSweepTime));
+    if (crew_->running() == 0) return;
+    const TimePoint ended_by = Clock::now() - kSweepDelay;
+    if (!keeps_children()) tell_left_running(ended_by, Deadline::in(Duration(0)));
+    if (crew_->sweep(ended_by, keeps_children(), Deadline::in(kSweepTime))) sweep_soon(kSweepDelay);
   });
+}
+
+// Only as long as the round goes well.
+bool Supervisor::keeps_children() const { return job_.keep_children && state_ != State::kStopping && !start_error_; }
+
+void Supervisor::tell_left_running(TimePoint ended_by, Deadline deadline) {
+  if (job_.container || state_ == State::kStopping) return;
+  for (const Crew::LeftRunning& left : crew_->left_running(ended_by, deadline))
+    voice_.ending_children(left.rank, left.pids);
 }
 
 void Supervisor::watch_memory() {
@@ -428,7 +446,13 @@ void Supervisor::stop_workers(int signal, Duration grace) {
   stopper_->ask(signal, grace);
 }
 
+// The workers of this node have all exited with 0, and the round has failed on another one.
+void Supervisor::end_kept_children() {
+  if (crew_ && job_.keep_children) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
+}
+
 void Supervisor::stop_round(int signal, Duration grace) {
+  if (state_ == State::kIdle) end_kept_children();
   if (state_ != State::kStarting && state_ != State::kRunning && state_ != State::kStopping) return;
   stop_workers(signal, grace);
 }
@@ -440,7 +464,10 @@ void Supervisor::end_round() {
   stopper_.reset();
   for (auto timer : {sweep_timer_, suspend_timer_, memory_timer_}) loop_.cancel(timer);
   sweep_timer_ = 0;
-  if (crew_) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
+  if (crew_ && !keeps_children()) {
+    tell_left_running(TimePoint::max(), Deadline::in(kLeaveTime));
+    voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
+  }
   state_ = State::kIdle;
   director_->round_ended(start_error_);
 }
@@ -456,9 +483,17 @@ void Supervisor::finish() {
 int Supervisor::conclude() {
   wait_for_console();
   console_.say_what_stdout_lost();
+  tell_logs();
   int code = conclude_now();
   wait_for_console();
   return code;
+}
+
+// One node speaks for all of a job: that of rank 0.
+void Supervisor::tell_logs() {
+  if (job_.flavor != Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
+  if (!crew_ || crew_->plan().first_rank != 0) return;
+  console_.log().info("logs: {}{}", layout_->run_dir(), job_.membership ? " on every node" : "");
 }
 
 int Supervisor::conclude_now() {
@@ -483,19 +518,11 @@ void Supervisor::wait_for_console() {
   while (!idle() && stop_signals_.size() == signals)
     if (!loop_.run_until(deadline)) return;
 }
-  tell_logs();
 
 }  // namespace
 
 int run_job(const JobSpec& job, const AgentContext& context) {
   process::prefer_short_turns();
-// One node speaks for all of a job: that of rank 0.
-void Supervisor::tell_logs() {
-  if (job_.flavor != Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
-  if (!crew_ || crew_->plan().first_rank != 0) return;
-  console_.log().info("logs: {}{}", layout_->run_dir(), job_.membership ? " on every node" : "");
-}
-
   return Supervisor(job, context).run();
 }
 

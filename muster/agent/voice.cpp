@@ -1,5 +1,6 @@
 #include "muster/agent/voice.h"
 
+#include "muster/base/fd.h"
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
 #include "muster/process/signals.h"
@@ -54,6 +55,21 @@ void Voice::failed(const WorkerOutcome& root, const std::string& program) {
 
 void Voice::restarting(const std::string& decision, const WorkerOutcome& root) {
   if (!torchrun_) console_.log().info("{}: rank {} failed ({})", decision, root.rank, root.status.text());
+}
+
+void Voice::ending_children(int rank, const std::vector<pid_t>& pids) {
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> names;
+  for (pid_t pid : pids) {
+    if (names.size() == kNamed) break;
+    auto name = read_file(fmt::format("/proc/{}/comm", pid));
+    if (name) names.push_back(fmt::format("{} (pid {})", printable(trim(*name)), pid));
+  }
+  if (names.empty()) return;  // all have ended meanwhile
+  const std::string more = pids.size() > kNamed ? fmt::format(" and {} more", pids.size() - kNamed) : "";
+  console_.log().warn("ended {} that rank {} left running: {}{}; --keep-children lets them live",
+                      pids.size() == 1 ? "1 process" : fmt::format("{} processes", pids.size()), rank,
+                      join(names, ", "), more);
 }
 
 void Voice::left_behind(size_t count) {

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <vector>
 
 #include "muster/agent/console.h"
 #include "muster/agent/job.h"
@@ -24,6 +27,8 @@ class Voice {
   // A round has failed.
   void failed(const WorkerOutcome& root, const std::string& program);
   void restarting(const std::string& decision, const WorkerOutcome& root);
+  // Processes of a worker that exited with 0; they are ended now.
+  void ending_children(int rank, const std::vector<pid_t>& pids);
   // Processes that nothing could end.
   void left_behind(size_t count);
 

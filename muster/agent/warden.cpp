@@ -66,8 +66,13 @@ bool anything_left() {
 // The part of the warden that lives as long as the agent.
 class Warden {
  public:
-  Warden(pid_t agent, process::SignalQueue signals, const WardenOptions& options)
-      : agent_(agent), agent_fd_(open_pidfd(agent)), signals_(std::move(signals)), options_(options) {}
+  // `earlier`: what ran below this process before there was an agent, a prologue's daemon.
+  Warden(pid_t agent, process::SignalQueue signals, const WardenOptions& options, std::vector<pid_t> earlier)
+      : agent_(agent),
+        agent_fd_(open_pidfd(agent)),
+        signals_(std::move(signals)),
+        options_(options),
+        earlier_(std::move(earlier)) {}
 
   // Until the agent has ended; returns muster's exit code.
   int watch() {
@@ -135,7 +140,8 @@ class Warden {
     siginfo_t info{};
     if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
     if (info.si_code == CLD_EXITED && options_.at_end) options_.at_end();
-    size_t left = anything_left() ? process::kill_descendants(Deadline::in(kCleanUpTime)).size() : 0;
+    const bool succeeded = info.si_code == CLD_EXITED && info.si_status == 0;
+    const size_t left = end_what_is_left(options_.keep_children && succeeded);
     if (info.si_code == CLD_EXITED) return info.si_status;
     if (options_.after_kill) options_.after_kill();
     Log log = Log::to_stderr();
@@ -149,10 +155,20 @@ class Warden {
     return kMusterFailed;
   }
 
+  // How much could not be ended in time.
+  size_t end_what_is_left(bool keep_children) const {
+    if (!anything_left()) return 0;
+    auto wanted = [&](pid_t pid) {
+      return !keep_children || std::find(earlier_.begin(), earlier_.end(), pid) != earlier_.end();
+    };
+    return process::kill_descendants(Deadline::in(kCleanUpTime), {}, wanted).size();
+  }
+
   pid_t agent_;
   Fd agent_fd_;
   process::SignalQueue signals_;
   const WardenOptions& options_;
+  std::vector<pid_t> earlier_;
   net::EventLoop loop_;
   std::unique_ptr<LeaseKeeper> lease_;
   std::vector<pid_t> stopped_;  // by us, while we ask whether the round stands
@@ -217,12 +233,13 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   // it.
   if (options.link != nullptr) ::prctl(PR_SET_DUMPABLE, 0);
   ::fflush(nullptr);
+  std::vector<pid_t> earlier = process::descendants();
   pid_t child = ::fork();
   if (child < 0) return give_up(system_error(errno, "fork"));
   if (child == 0) become_agent(agent, self, self_fd);
   process::prefer_short_turns();
   if (options.after_fork) options.after_fork();
-  return Warden(child, *std::move(signals), options).watch();
+  return Warden(child, *std::move(signals), options, std::move(earlier)).watch();
 }
 
 void end_without_warden(const std::function<void()>& last) {

@@ -32,6 +32,7 @@ struct WardenOptions {
   rendezvous::Token token = {};
   // In the warden, when the agent has ended by itself and before what else is below is killed: to wait for it a moment.
   std::function<void()> at_end = nullptr;
+  bool keep_children = false;                  // what is below an agent that has exited with 0 is left running
   std::function<void()> after_fork = nullptr;  // in the warden: to close what is the agent's alone
 };
 int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>& agent,

@@ -206,6 +206,7 @@ int run_part(agent::JobSpec& job, Fd launcher, bool fetched, const std::function
        .link = &link,
        .token = job.membership->token,
        .at_end = at_end,
+       .keep_children = job.keep_children,
        .after_fork =
            [&] {
              if (fetched) launcher.reset();

@@ -177,6 +177,15 @@ Result<void> Planner::plan_command() {
   return {};
 }
 
+// torchrun does not look after what its workers have started.
+Result<void> Planner::plan_children() {
+  job_.keep_children = !ours_ || parsed_.flag(Opt::kKeepChildren);
+  if (!parsed_.flag(Opt::kKeepChildren) || !(parsed_.given(Opt::kContainer) || parsed_.given(Opt::kContainerName)))
+    return {};
+  return about(Opt::kKeepChildren, {ErrorKind::kUsage, "a container ends with its worker, and everything in it too",
+                                    "leave it out, or run the workers without a container"});
+}
+
 Result<void> Planner::plan_failures() {
   MUSTER_TRY(int64_t restarts, integer(Opt::kMaxRestarts, 0, INT32_MAX));
   job_.max_restarts = static_cast<int>(restarts);
@@ -194,6 +203,7 @@ Result<void> Planner::plan_failures() {
     seconds = *value;
   }
   job_.shutdown_timeout = std::chrono::seconds(seconds);
+  MUSTER_TRY_VOID(plan_children());
   job_.signals_text = text(Opt::kSignalsToHandle);
   SignalList signals = parse_signals(job_.signals_text);
   for (const std::string& name : signals.unknown) {

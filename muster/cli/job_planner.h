@@ -38,6 +38,7 @@ class Planner {
   Result<void> plan_workers();
   Result<void> plan_command();
   Result<void> plan_failures();
+  Result<void> plan_children();
   void plan_environment();
   void hide_other_gpus();
   std::optional<int> cpus_of_pbs() const;

@@ -123,6 +123,9 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kRunOnly, G::kFailure,
    "Write the failure report there as JSON too: one for all nodes, where the job is started or hosted. An older "
    "one is removed when the job starts."},
+  {Opt::kKeepChildren, "keep-children", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, kRunOnly, G::kFailure,
+   "Processes that a worker leaves running when it exits with 0 are not ended, and outlive a job that succeeds. In a round "
+   "that fails or is stopped, everything is ended."},
   {Opt::kEvents, "events", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Append what happens to the job to this file, one JSON object a line."},
   {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker where torch is older than 1.13", "agent|worker", false,

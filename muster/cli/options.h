@@ -94,6 +94,7 @@ enum class Opt : uint8_t {
   kStdin,
   kOutputCap,
   kReport,
+  kKeepChildren,
   kEvents,
   kStore,
   kDryRun,

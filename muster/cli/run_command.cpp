@@ -87,7 +87,9 @@ int run_alone(const agent::JobSpec& job, const std::function<void()>& at_end) {
       [&](int warden_pid, int warden_pidfd) {
         return agent::run_job(job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
       },
-      {.after_kill = [&] { agent::remove_traces(job, scratch); }, .at_end = at_end});
+      {.after_kill = [&] { agent::remove_traces(job, scratch); },
+       .at_end = at_end,
+       .keep_children = job.keep_children});
 }
 
 // Agents read the same command line, with the id that was chosen here in front of it.

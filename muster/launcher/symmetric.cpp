@@ -207,6 +207,7 @@ Result<int> run_symmetric(Symmetric spec) {
        .link = &link,
        .token = membership.token,
        .at_end = spec.at_end,
+       .keep_children = spec.job.keep_children,
        .after_fork = [&] { listener.reset(); }});  // its port must not outlive the agent
 }
 

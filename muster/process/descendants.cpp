@@ -30,6 +30,8 @@ bool has_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
+constexpr int kLongestWaitMs = 20;  // until /proc is looked at again
+
 // Until the process has ended or the time is over; an event, not a sleep, decides.
 void await_end(pid_t pid, int timeout_ms) {
   Fd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -118,9 +120,17 @@ std::vector<pid_t> descendants() {
   return result;
 }
 
+std::vector<pid_t> still_running(Deadline deadline, const std::function<bool(pid_t)>& wanted) {
+  while (true) {
+    std::vector<pid_t> running = descendants();
+    std::erase_if(running, [&](pid_t pid) { return !wanted(pid); });
+    if (running.empty() || deadline.passed()) return running;
+    await_end(running.front(), std::min(kLongestWaitMs, deadline.poll_timeout()));
+  }
+}
+
 std::vector<pid_t> kill_descendants(Deadline deadline, const std::vector<pid_t>& keep_zombies,
                                     const std::function<bool(pid_t)>& wanted) {
-  constexpr int kLongestWaitMs = 20;
   Hunt hunt(keep_zombies, wanted);
   while (has_children()) {
     Hunt::Sight sight = hunt.look();

@@ -27,6 +27,10 @@ std::vector<pid_t> descendants();
 std::vector<pid_t> kill_descendants(Deadline deadline, const std::vector<pid_t>& keep_zombies = {},
                                     const std::function<bool(pid_t)>& wanted = nullptr);
 
+// What runs below this process and for which `wanted`, after it had until the deadline to end by itself. Returns at once
+// when nothing is left. Blocks until the deadline at most.
+std::vector<pid_t> still_running(Deadline deadline, const std::function<bool(pid_t)>& wanted);
+
 // Whether a process belongs to a worker: it is in its session, or its environment carries `marker` ("NAME=value"),
 // which children inherit even through setsid() and double forks.
 bool belongs_to(pid_t pid, pid_t session, const std::string& marker);

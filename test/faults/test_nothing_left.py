@@ -167,6 +167,58 @@ def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_pat
     assert job.wait(GONE_WITHIN_S) == 128 + signal.SIGTERM
 
 
+# Rank 0 leaves a daemon; the others exit as they are told.
+LEAVES_ONE = "if [ $RANK = 0 ]; then setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >$DAEMON; exit 0; fi; "
+
+
+def run_leaving_one(run_muster, tmp_path, command, others="exit 0"):
+    daemon = tmp_path / "daemon"
+    done = run_muster([*command, "--nproc-per-node", 2, "--no-python", "/bin/sh", "-c", LEAVES_ONE + others],
+                      env={"TMPDIR": str(tmp_path), "DAEMON": str(daemon)})
+    return done, int(daemon.read_text())
+
+
+# While another worker still runs, and when it is the last.
+@pytest.mark.parametrize("others", ["exit 0", "while [ -e /proc/$(cat $DAEMON || echo self) ]; do sleep 0.01; done"])
+def test_what_a_worker_left_running_is_named(run_muster, tmp_path, others):
+    done, daemon = run_leaving_one(run_muster, tmp_path, ["run"], others)
+    assert done.returncode == 0, done.stderr
+    said = f"muster: warning: ended 1 process that rank 0 left running: sleep (pid {daemon}); --keep-children"
+    assert said in done.stderr
+    assert not os.path.exists(f"/proc/{daemon}")
+
+
+def test_what_ends_soon_by_itself_is_not_named(run_muster, tmp_path):
+    script = "setsid sleep 0.1 </dev/null >/dev/null 2>&1 & exit 0"
+    done = run_muster(["run", "--no-python", "/bin/sh", "-c", script], env={"TMPDIR": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [["run", "--keep-children"], ["torchrun"]])
+def test_children_that_are_kept_outlive_the_job(run_muster, tmp_path, command):
+    done, daemon = run_leaving_one(run_muster, tmp_path, command)
+    assert done.returncode == 0, done.stderr
+    kept = Process(daemon, "daemon")
+    try:
+        assert not kept.ended(), done.stderr
+        assert "left running" not in done.stderr
+    finally:
+        signal.pidfd_send_signal(kept.fd, signal.SIGKILL)
+        os.close(kept.fd)
+
+
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", "2"]])
+def test_children_are_not_kept_in_a_round_that_fails(run_muster, tmp_path, nodes):
+    """Of one node the other rank fails; of two nodes the other one, when this one's workers have all exited."""
+    waits = "while [ ! -s $DAEMON ] || [ ! -e /proc/$(cat $DAEMON) ]; do sleep 0.01; done; exit 3"
+    size = ["--nproc-per-node", 1 if nodes else 2]
+    daemon = tmp_path / "daemon"
+    done = run_muster(["run", "--keep-children", *nodes, *size, "--no-python", "/bin/sh", "-c", LEAVES_ONE + waits],
+                      env={"TMPDIR": str(tmp_path), "DAEMON": str(daemon)})
+    assert done.returncode == 3, done.stderr
+    assert not os.path.exists(f"/proc/{daemon.read_text().strip()}")
+
+
 def test_the_worker_alone_is_killed(start_family):
     """Its relatives go at once, though another worker takes a minute to stop."""
     job = start_family("child,deaf,daemon", "deaf", ["--shutdown-timeout", "60"])

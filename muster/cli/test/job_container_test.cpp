@@ -16,6 +16,11 @@ Machine with(const std::string& program) {
   return machine;
 }
 
+TEST(JobContainer, EndsWithItsWorker) {
+  EXPECT_THAT(with("podman").error({"--keep-children", "--container", "i", "train.py"}),
+              HasSubstr("--keep-children: a container ends with its worker"));
+}
+
 TEST(JobContainer, WorkersRunInsideWithThePythonOfTheImage) {
   const Machine machine = with("podman");
   const agent::JobSpec job = machine.run({"--container", "torch:2", "train.py", "-x"});

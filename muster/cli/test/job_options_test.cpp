@@ -346,6 +346,20 @@ TEST(JobOptions, BadOutputOptions) {
   EXPECT_THAT(machine.error({"--event-log-handler=x", "train.py"}), HasSubstr("use null or console, or --events FILE"));
 }
 
+TEST(JobOptions, ChildrenAreKeptWhenAskedForAndByTorchrun) {
+  Machine machine;
+  EXPECT_FALSE(machine.run({"train.py"}).keep_children);
+  EXPECT_TRUE(machine.run({"--keep-children", "train.py"}).keep_children);
+  EXPECT_TRUE(machine.plan(Verb::kTorchrun, {"train.py"})->job.keep_children);
+}
+
+TEST(JobOptions, TheSchedulersJobNamesTheLogs) {
+  Machine machine;
+  EXPECT_EQ(machine.run({"--standalone", "train.py"}).scheduler_job, "");
+  machine.variables["SLURM_JOB_ID"] = "4711";
+  EXPECT_EQ(machine.run({"--standalone", "train.py"}).scheduler_job, "4711");
+}
+
 TEST(JobOptions, FailuresAndSignals) {
   Machine machine;
   machine.variables["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "7";

@@ -60,6 +60,14 @@ class Descendants : public ::testing::Test {
 const char* const kDaemon = "setsid sh -c '(trap \"\" TERM HUP INT; echo $$; exec sleep 1000) & ' & wait; ";
 const char* const kDaemonPid = "setsid sh -c '{ exec sh -c \"echo \\$\\$; exec sleep 1000\"; } & ' & wait; ";
 
+TEST_F(Descendants, OnesThatEndByThemselvesAreWaitedFor) {
+  Family stays = start("echo $$; exec sleep 1000"), goes = start("echo $$; read line <&0; exit 0");
+  const pid_t stayed = stays.pid_from_line(), gone = goes.pid_from_line();
+  EXPECT_EQ(still_running(Deadline::in(20s), [](pid_t) { return false; }), std::vector<pid_t>{}) << "at once";
+  EXPECT_EQ(still_running(Deadline::in(20s), [&](pid_t pid) { return pid == gone; }), std::vector<pid_t>{});
+  EXPECT_EQ(still_running(Deadline::in(10ms), [](pid_t) { return true; }), std::vector<pid_t>{stayed});
+}
+
 TEST_F(Descendants, NoneAtFirst) {
   EXPECT_TRUE(descendants().empty());
   EXPECT_TRUE(kill_descendants(Deadline::in(0s)).empty());
