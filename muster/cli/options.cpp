@@ -209,7 +209,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kContainerRuntime, "container-runtime", 0, K::kText, "NAME", nullptr, "the one that is there", "enroot|apptainer|podman|charliecloud",
    false, false, true, kTorch, G::kContainer, "What runs the container."},
   {Opt::kContainerName, "container-name", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
-   "A container that is kept: used where it exists, made from --container once a node where it does not."},
+   "A container that is kept: it is used if it exists, and made from --container if not."},
   {Opt::kContainerRoot, "container-root", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
    "Workers are root inside."},
   {Opt::kContainerWritable, "container-writable", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,

@@ -1,5 +1,7 @@
 #include "muster/container/commands.h"
 
+#include <algorithm>
+
 #include "muster/base/strings.h"
 #include "muster/container/inside.h"
 #include "muster/container/runtimes.h"
@@ -37,29 +39,54 @@ SignalWay signal_way(Kind kind) {
 
 bool says_signals_as_codes(Kind kind) { return kind == Kind::kPodman; }
 
-Existence existence(const Plan& plan) {
+Words storage_question(const Plan& plan) {
   switch (plan.spec.kind) {
     case Kind::kEnroot:
-      return enroot::existence(plan);
+      return enroot::storage_question(plan);
     case Kind::kPodman:
-      return podman::existence(plan);
+      return podman::storage_question(plan);
     default:
-      return {.path = kept_directory(plan)};
+      return {};
   }
 }
 
-std::vector<Words> creation(const Plan& plan, bool again) {
+std::string read_storage(Kind kind, const process::CommandOutput& answer) {
+  return kind == Kind::kEnroot ? enroot::read_storage(answer) : podman::read_storage(answer);
+}
+
+Existence existence(const Plan& plan) {
+  return plan.spec.kind == Kind::kPodman ? podman::existence(plan) : Existence{.path = kept_directory(plan)};
+}
+
+std::string making_name(const Plan& plan) {
+  std::string host = plan.node.host;
+  std::replace_if(
+      host.begin(), host.end(), [](char c) { return !is_name_character(c); }, '-');
+  const std::string name = fmt::format("{}{}{}", plan.spec.name, kMaking, host);
+  return plan.spec.kind == Kind::kPodman ? name : "." + name;
+}
+
+std::vector<Words> creation(const Plan& plan) {
   switch (plan.spec.kind) {
     case Kind::kEnroot:
-      return enroot::creation(plan, again);
+      return enroot::creation(plan);
     case Kind::kApptainer:
-      return apptainer::creation(plan, again);
+      return apptainer::creation(plan);
     case Kind::kPodman:
-      return podman::creation(plan, again);
+      return podman::creation(plan);
     case Kind::kCharliecloud:
-      return charliecloud::creation(plan, again);
+      return charliecloud::creation(plan);
   }
   return {};
+}
+
+Words naming(const Plan& plan) { return plan.spec.kind == Kind::kPodman ? podman::naming(plan) : Words{}; }
+
+Words removal(const Plan& plan, const std::string& making) {
+  if (plan.spec.kind == Kind::kPodman) return podman::removal(plan, making);
+  // An image may have directories that their owner cannot write to.
+  constexpr const char* kScript = "rm -rf -- \"$0\" 2>/dev/null || { chmod -R u+rwX -- \"$0\"; rm -rf -- \"$0\"; }";
+  return {"sh", "-c", kScript, plan.node.storage + "/" + making};
 }
 
 Location location(const Plan& plan) {

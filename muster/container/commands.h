@@ -6,22 +6,33 @@
 #include <vector>
 
 #include "muster/container/plan.h"
+#include "muster/process/command.h"
 
 // The command lines of the runtimes. Everything here is pure; a folder each has what is particular to one of them.
 namespace muster::container {
 
 using Words = std::vector<std::string>;
 
-// How to learn whether the named container exists: by a path, by the exit code of a command, or by a line it prints.
+// A command that says in which directory the runtime keeps its containers, and how to read its answer (empty: it cannot be
+// understood). An empty command: plan.node.storage is that directory already.
+Words storage_question(const Plan& plan);
+std::string read_storage(Kind kind, const process::CommandOutput& answer);
+
+// How to learn whether the named container exists: by a path, or by the exit code of a command.
 struct Existence {
   std::string path = {};
   Words command = {};
-  std::string line = {};
 };
 Existence existence(const Plan& plan);
 
-// What makes it, one after the other. `again`: what an earlier attempt left half done is replaced.
-std::vector<Words> creation(const Plan& plan, bool again);
+// The name that a container has on this node until it is whole. Other nodes use other names, and `enroot list` shows none.
+std::string making_name(const Plan& plan);
+// Makes the container under making_name(), which must be free, one command after the other.
+std::vector<Words> creation(const Plan& plan);
+// Gives the container its own name; fails if another container has it. Empty: the container is a directory to be renamed.
+Words naming(const Plan& plan);
+// Removes the container `making` if there is one.
+Words removal(const Plan& plan, const std::string& making);
 
 // Where a kept container is, once it exists: as a place, or by what a command prints.
 struct Location {

@@ -31,6 +31,10 @@ bool goes_inside(const Plan& plan, const Worker& worker, const std::pair<std::st
   return !worker.bare && !belongs_outside(variable.first) && !plan.image_variables.contains(variable.first);
 }
 
+bool is_name_character(char c) {
+  return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
+}
+
 bool is_plain_name(std::string_view name) {
   auto plain = [](char c) { return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
   return !name.empty() && isdigit(static_cast<unsigned char>(name[0])) == 0 &&

@@ -20,6 +20,11 @@ bool is_workers_own(const Plan& plan, const Worker& worker, const std::pair<std:
 // Whether a variable goes inside: the worker's own always; the node's unless the image sets it or it belongs outside.
 bool goes_inside(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable);
 
+// One of those that a container's name may have.
+bool is_name_character(char c);
+// Stands between a container's name and that of the node that is making it.
+inline constexpr std::string_view kMaking = ".making.";
+
 // A name that every shell and runtime takes.
 bool is_plain_name(std::string_view name);
 

@@ -18,9 +18,10 @@ struct Node {
   uid_t uid = 0;
   gid_t gid = 0;
   std::string user = {};
+  std::string host = {};  // the node's own name, whatever the job calls it
   Gpus gpus = Gpus::kNone;
   bool cdi = false;          // there is a description of NVIDIA's devices for podman
-  std::string storage = {};  // where containers of runtimes that know no names are kept
+  std::string storage = {};  // the directory in which named containers are kept; other nodes may share it
 };
 
 // What a worker is run in.

@@ -1,7 +1,5 @@
 #include "muster/container/prepare.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -12,6 +10,8 @@
 #include "muster/container/inside.h"
 #include "muster/container/mount_points.h"
 #include "muster/container/node.h"
+#include "muster/container/storage.h"
+#include "muster/container/turn.h"
 #include "muster/process/command.h"
 #include "muster/process/signals.h"
 
@@ -95,6 +95,10 @@ class Preparation {
     std::error_code ignored;
     image = fs::absolute(image, ignored).string();
     plan_.place = {fs::is_directory(image, ignored) ? Place::Form::kDirectory : Place::Form::kFile, image};
+    if (spec().kind == Kind::kEnroot && plan_.place.form == Place::Form::kDirectory)
+      return Error{ErrorKind::kUsage,
+                   fmt::format("{}: enroot runs image files, and {} is a directory", request_.host, image),
+                   fmt::format("make one: mksquashfs {0} {0}.sqsh", shell_quote(image))};
     return {};
   }
 
@@ -122,7 +126,7 @@ class Preparation {
         !spec().image.ends_with(".sqfs") && !spec().image.ends_with(".squashfs"))
       return Error{ErrorKind::kUsage,
                    fmt::format("charliecloud runs directories and SquashFS files, not {}", spec().image),
-                   "add --container-name NAME: then it is unpacked, once a node"};
+                   "add --container-name NAME: then it is unpacked once"};
     const Fetching fetch = fetching(plan_);
     if (fetch.command.empty()) return {};
     const std::string what = fmt::format("{} cannot fetch {}", runtime(), spec().image);
@@ -140,49 +144,97 @@ class Preparation {
     return {};
   }
 
+  // Where named containers lie. muster's own directory exists afterwards: it has the lock if that place cannot have one.
+  Result<void> find_storage() {
+    own_storage_ = plan_.node.storage;
+    MUSTER_TRY_VOID(make_own_directory(fs::path(own_storage_).parent_path().string()));
+    MUSTER_TRY_VOID(make_own_directory(own_storage_));
+    const Words question = storage_question(plan_);
+    if (question.empty()) return {};
+    const std::string what = fmt::format("{} does not say where it keeps containers", runtime());
+    MUSTER_TRY(process::CommandOutput answer, ask(question, what));
+    plan_.node.storage = read_storage(spec().kind, answer);
+    if (plan_.node.storage.empty()) return error(what, answer.errors, question);
+    return {};
+  }
+
   Result<bool> kept_one_exists() {
     const Existence query = existence(plan_);
     if (!query.path.empty()) return exists(query.path);
     MUSTER_TRY(process::CommandOutput said,
                ask(query.command, fmt::format("{} does not say which containers there are", runtime())));
-    if (query.line.empty()) return said.status.success();
-    const auto lines = split(said.output, '\n');
-    return std::any_of(lines.begin(), lines.end(), [&](std::string_view line) { return trim(line) == query.line; });
+    return said.status.success();
   }
 
-  // The file ".making" says that what is there may be half a container: its maker may have been killed.
+  std::vector<std::string> leftovers() {
+    return container::leftovers(plan_.node.storage, making_name(plan_), spec().name);
+  }
+
+  Result<Fd> take_turn() {
+    const std::string file = fmt::format("/.{}.lock", spec().name);
+    Turn turn{.lock = plan_.node.storage + file,
+              .container = spec().name,
+              .host = request_.host,
+              .deadline = request_.deadline,
+              .launcher = request_.launcher,
+              .waiting = [this](const std::string& holder) {
+                say(fmt::format("waiting for {} to finish making the container {}", holder, spec().name));
+              }};
+    MUSTER_TRY(Fd held, take(turn));
+    if (held) return held;
+    turn.lock = own_storage_ + file;  // keeps the musters of this node apart; give_name() does the rest
+    return take(turn);
+  }
+
+  // A container that has its name is whole.
   Result<void> have_kept_one() {
     if (spec().kind == Kind::kPodman && plan_.place.form == Place::Form::kDirectory)
       return Error{ErrorKind::kUsage, "podman runs a root file system where it is, under no other name",
-                   "leave --container-name out, and add --container-writable where changes are to stay"};
-    MUSTER_TRY_VOID(make_own_directory(fs::path(plan_.node.storage).parent_path().string()));
-    MUSTER_TRY_VOID(make_own_directory(plan_.node.storage));
-    const std::string base = fmt::format("{}/.{}", plan_.node.storage, spec().name);
-    MUSTER_TRY(const Fd turn, take_turn(base + ".lock", request_.deadline, request_.launcher, [&] {
-                 say(fmt::format("waiting for another muster that makes the container {}", spec().name));
-               }));
-    const std::string making = base + ".making";
-    const bool interrupted = exists(making);
+                   "leave --container-name out, and add --container-writable if changes are to stay"};
+    MUSTER_TRY_VOID(find_storage());
     MUSTER_TRY(const bool there, kept_one_exists());
-    if (there && !interrupted) return {};
+    if (there && leftovers().empty()) return {};
+    MUSTER_TRY(const Fd turn, take_turn());
+    for (const std::string& rest : leftovers()) MUSTER_TRY_VOID(remove(rest));
+    MUSTER_TRY(const bool there_now, kept_one_exists());
+    if (there_now) return {};
     if (spec().image.empty())
       return Error{ErrorKind::kUsage, fmt::format("{}: {} has no container {}", request_.host, runtime(), spec().name),
                    "name the image to make it of with --container"};
     if (plan_.place.form == Place::Form::kName && is_written_as_path(spec().kind, spec().image))
       return missing(spec().image);
-    return make_kept_one(making, there);
+    return make_kept_one();
   }
 
-  Result<void> make_kept_one(const std::string& making, bool again) {
+  Result<void> remove(const std::string& making) {
+    auto removed = insist(removal(plan_, making), fmt::format("cannot remove the unfinished container {}", making));
+    return removed ? Result<void>() : removed.error();
+  }
+
+  Result<void> make_kept_one() {
     const std::string what = fmt::format("{} cannot make the container {} of {}", runtime(), spec().name, spec().image);
-    if (spec().kind == Kind::kPodman) MUSTER_TRY_VOID(fetch_image());
+    if (spec().kind == Kind::kPodman) {
+      MUSTER_TRY_VOID(fetch_image());
+      MUSTER_TRY_VOID(remove(making_name(plan_)));  // leftovers() sees directories only
+    }
     say(fmt::format("making the container {} of {}", spec().name, spec().image));
-    MUSTER_TRY_VOID(write_whole_file(making, ""));
-    for (const Words& step : creation(plan_, again)) {
+    for (const Words& step : creation(plan_)) {
       if (auto made = insist(step, what); !made) return made.error();
     }
-    ::unlink(making.c_str());
-    return {};
+    return name_kept_one(what);
+  }
+
+  Result<void> name_kept_one(const std::string& what) {
+    const std::string making = making_name(plan_);
+    const Words command = naming(plan_);
+    if (command.empty()) {
+      MUSTER_TRY(const bool named, give_name(plan_.node.storage, making, spec().name));
+      return named ? Result<void>() : remove(making);
+    }
+    MUSTER_TRY(process::CommandOutput said, ask(command, what));
+    if (said.status.success()) return {};
+    MUSTER_TRY(const bool of_another, kept_one_exists());
+    return of_another ? remove(making) : error(what, said.errors, command);
   }
 
   Result<void> find_kept_one() {
@@ -250,6 +302,7 @@ class Preparation {
 
   const Request& request_;
   Plan plan_;
+  std::string own_storage_;  // muster's own directory on this node
 };
 
 }  // namespace

@@ -28,9 +28,10 @@ struct Prepared {
   std::string python;  // of the image; empty: it has none
 };
 
-// Makes the container ready on this node and looks into it once. One that is kept is made where it does not exist: by one
-// muster at a time, the others wait, and one that was interrupted is made anew. Blocks until the deadline at most. Errors
-// name host, image and what the runtime said. Ended early by a signal (kInterrupted) or with the launcher (kPeer).
+// Makes the container ready on this node and looks into it once. A named container is made if it does not exist: by one
+// muster at a time, also of the nodes that share the runtime's data, and the others wait. It has its name only when it is
+// whole, and what an interrupted making left is removed. Blocks until the deadline at most. Errors name host, image and
+// what the runtime said. Ended early by a signal (kInterrupted) or with the launcher (kPeer).
 Result<Prepared> prepare(const Request& request);
 
 // Removes what is left of the job's containers on this node: for the end of a job, whoever ends it. Blocks until the

@@ -2,23 +2,28 @@
 
 #include "muster/container/commands.h"
 
-// One namespace a runtime, each in a folder of its own; commands.cpp chooses.
+// One namespace per runtime, each in a folder of its own; commands.cpp chooses.
 namespace muster::container {
 
 namespace enroot {
-Existence existence(const Plan& plan);
-std::vector<Words> creation(const Plan& plan, bool again);
+Words storage_question(const Plan& plan);
+std::string read_storage(const process::CommandOutput& answer);
+std::vector<Words> creation(const Plan& plan);
 CommandLine worker_command(const Plan& plan, const Worker& worker);
 }  // namespace enroot
 
 namespace apptainer {
-std::vector<Words> creation(const Plan& plan, bool again);
+std::vector<Words> creation(const Plan& plan);
 CommandLine worker_command(const Plan& plan, const Worker& worker);
 }  // namespace apptainer
 
 namespace podman {
+Words storage_question(const Plan& plan);
+std::string read_storage(const process::CommandOutput& answer);
 Existence existence(const Plan& plan);
-std::vector<Words> creation(const Plan& plan, bool again);
+std::vector<Words> creation(const Plan& plan);
+Words naming(const Plan& plan);
+Words removal(const Plan& plan, const std::string& making);
 Location location(const Plan& plan);
 Fetching fetching(const Plan& plan);
 CommandLine worker_command(const Plan& plan, const Worker& worker);
@@ -28,7 +33,7 @@ Words release(const Plan& plan);
 }  // namespace podman
 
 namespace charliecloud {
-std::vector<Words> creation(const Plan& plan, bool again);
+std::vector<Words> creation(const Plan& plan);
 CommandLine worker_command(const Plan& plan, const Worker& worker);
 }  // namespace charliecloud
 

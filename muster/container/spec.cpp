@@ -4,6 +4,7 @@
 #include <array>
 
 #include "muster/base/strings.h"
+#include "muster/container/inside.h"
 
 namespace muster::container {
 namespace {
@@ -52,9 +53,9 @@ Result<void> check_mounts(const Spec& spec) {
 }
 
 Result<void> check_name(const Spec& spec) {
-  auto plain = [](char c) { return isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-'; };
-  if (!spec.name.empty() && (!std::all_of(spec.name.begin(), spec.name.end(), plain) || !isalnum(spec.name[0])))
-    return Error{ErrorKind::kUsage, fmt::format("--container-name: '{}' is no name for a container", spec.name),
+  const std::string& name = spec.name;
+  if (!name.empty() && (!std::all_of(name.begin(), name.end(), is_name_character) || !isalnum(name[0])))
+    return Error{ErrorKind::kUsage, fmt::format("--container-name: '{}' is not a name for a container", name),
                  "use letters, digits, '_', '.' and '-'"};
   return {};
 }

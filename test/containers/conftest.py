@@ -1,4 +1,7 @@
-"""Containers for real: a root file system of this machine's own programs, and the runtimes that Debian has."""
+"""Containers for real: a root file system of this machine's own programs, the runtimes that Debian has, and enroot.
+
+enroot is used if it is on PATH, or if MUSTER_ENROOT names the directory of its programs: it is built from its sources.
+"""
 
 import dataclasses
 import os
@@ -20,14 +23,20 @@ WORKERS = pathlib.Path(__file__).parent / "workers"
 class Runtime:
     name: str
     env: dict
-    root: str  # the root file system that is the image
+    root: str  # the root file system that is the image, or a file with it
 
     def options(self, *more):
         return ["--container", self.root, "--container-runtime", self.name, *more]
 
-    def kept(self, name):
-        """Where muster keeps a container of that name."""
-        return pathlib.Path(f"/var/tmp/muster-{os.geteuid()}/{self.name}/{name}")
+    def storage(self):
+        """Where containers with a name are kept."""
+        if self.name == "enroot":
+            return pathlib.Path(self.env["ENROOT_DATA_PATH"])
+        return pathlib.Path(f"/var/tmp/muster-{os.geteuid()}/{self.name}")
+
+    def image_of(self, root):
+        """What `--container` is given for another root file system."""
+        return squash(root) if self.name == "enroot" else root
 
     def containers(self):
         """What the runtime itself still knows of containers."""
@@ -40,6 +49,14 @@ class Runtime:
 @pytest.fixture(scope="session")
 def image(tmp_path_factory):
     return str(rootfs.make(tmp_path_factory.mktemp("image") / "root"))
+
+
+def squash(root):
+    """An image file of a root file system, beside it."""
+    image = f"{root}.sqsh"
+    subprocess.run(["mksquashfs", root, image, "-all-root", "-noappend", "-quiet", "-no-progress", "-comp", "gzip",
+                    "-Xcompression-level", "1"], stdout=subprocess.DEVNULL, check=True)  # fmt: skip
+    return image
 
 
 def complaint(argv, env):
@@ -107,7 +124,27 @@ def charliecloud(image):
     return Runtime("charliecloud", {}, image)
 
 
-@pytest.fixture(params=["podman", "charliecloud"])
+def enroot_directory():
+    """That of its programs; None: there is none."""
+    found = shutil.which("enroot")
+    return os.environ.get("MUSTER_ENROOT") or (found and os.path.dirname(found))
+
+
+@pytest.fixture(scope="session")
+def enroot(image, tmp_path_factory):
+    if not enroot_directory():
+        pytest.skip("enroot does not run containers here: it is not installed")
+    base = tmp_path_factory.mktemp("enroot")
+    env = {"PATH": f"{enroot_directory()}:{os.environ['PATH']}",
+           **{f"ENROOT_{name.upper()}_PATH": str(base / name) for name in ("data", "cache", "runtime", "config")}}  # fmt: skip
+    root = squash(image)
+    problem = complaint(["enroot", "start", root, "/bin/true"], env)
+    if problem is not None:
+        pytest.skip(f"enroot does not run containers here: {problem}")
+    return Runtime("enroot", env, root)
+
+
+@pytest.fixture(params=["podman", "charliecloud", "enroot"])
 def runtime(request):
     """Each that runs here; whatever a test does, none of its containers may be left."""
     runtime = request.getfixturevalue(request.param)
@@ -121,11 +158,11 @@ def kept_name(request):
     """A name for a container; what is kept under it is removed."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     yield name
-    for runtime in ("podman", "charliecloud"):
+    for runtime in ("podman", "charliecloud", "enroot"):
         folder = pathlib.Path(f"/var/tmp/muster-{os.geteuid()}/{runtime}")
         shutil.rmtree(folder / name, ignore_errors=True)
-        for rest in (f".{name}.lock", f".{name}.making"):
-            (folder / rest).unlink(missing_ok=True)
+        for rest in folder.glob(f".{name}.*"):
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 @pytest.fixture

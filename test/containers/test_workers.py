@@ -54,24 +54,25 @@ def test_a_worker_has_the_whole_contract(run_inside, runtime, job_dir):
         assert env["MASTER_ADDR"] and int(env["MASTER_PORT"]) > 0
         assert env["TORCHELASTIC_RUN_ID"] and env["MUSTER_WORKER"].endswith(f".0.{rank}")
         assert env["OF_THE_NODE"] == "here" and env["GIVEN"] == "by hand"
-        # The image's own, not the node's.
-        assert env["PATH"] == "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        # The image's own or the runtime's, not the node's.
+        plain = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+        assert env["PATH"] == ("/usr/bin:/bin:/usr/sbin:/sbin" if runtime.name == "enroot" else plain)
         assert "LD_LIBRARY_PATH" not in env
 
 
 def test_what_was_given_wins_over_the_image(run_inside, runtime, image, tmp_path_factory):
     """Whatever is in a value: charliecloud reads quotes and dollars in what it is told to set."""
-    root = image
-    if runtime.name == "charliecloud":
+    root, variables = image, {"charliecloud": "ch/environment", "enroot": "etc/environment"}.get(runtime.name)
+    if variables:
         root = shutil.copytree(image, tmp_path_factory.mktemp("with-variables") / "root", symlinks=True)
-        (root / "ch").mkdir()
-        (root / "ch/environment").write_text("SECRET=the image's\nRANK=17\nEMPTY=not\nOTHER=kept\n")
+        (root / variables).parent.mkdir(exist_ok=True)
+        (root / variables).write_text("SECRET=the image's\nRANK=17\nEMPTY=not\nOTHER=kept\n")
     values = {"SECRET": "'$HOME:hush'", "EMPTY": ""}
-    done = run_inside(["--container", root, *(f"--env={name}={value}" for name, value in values.items()), "look.py"])
+    done = run_inside(["--container", runtime.image_of(root), *(f"--env={name}={value}" for name, value in values.items()), "look.py"])
     env = looks(done)[0]["environment"]
     assert {name: env[name] for name in values} == values
     assert not [name for name in env if name.startswith("__muster")]
-    assert runtime.name != "charliecloud" or env["OTHER"] == "kept"
+    assert not variables or env["OTHER"] == "kept"
 
 
 def test_the_store_lets_workers_in(run_inside):
@@ -181,12 +182,12 @@ def test_mounts_and_working_directory(run_inside, runtime, tmp_path_factory):
         assert done.returncode == 1 and "Read-only file system" in done.stderr
 
 
-def test_a_file_is_mounted_where_the_image_has_none(run_inside, image, tmp_path_factory):
+def test_a_file_is_mounted_where_the_image_has_none(run_inside, runtime, image, tmp_path_factory):
     folder = tmp_path_factory.mktemp("file")
     root = shutil.copytree(image, folder / "root", symlinks=True)
     (folder / "env.sh").write_text("of the node\n")
     for _ in range(2):  # what the first leaves behind is no obstacle
-        done = run_inside(["--container", root, "--mount", f"{folder}/env.sh:/etc/new", "--", "cat", "/etc/new"])
+        done = run_inside(["--container", runtime.image_of(root), "--mount", f"{folder}/env.sh:/etc/new", "--", "cat", "/etc/new"])
         assert (done.returncode, done.stdout) == (0, "of the node\n"), done.stderr
 
 
@@ -216,6 +217,12 @@ def test_bad_input_is_one_line_with_the_way_out(run_inside, args, words):
     assert done.returncode == 2
     assert words in done.stderr and len(done.stderr.splitlines()) == 1
     assert done.stdout == ""
+
+
+def test_enroot_refuses_a_directory(run_muster, enroot, image, job_dir):
+    done = run_muster(["run", "--container", image, "--container-runtime", "enroot", "look.py"], env=enroot.env, cwd=job_dir)
+    assert done.returncode == 2
+    assert f"enroot runs image files, and {image} is a directory; make one: mksquashfs {image} {image}.sqsh" in done.stderr
 
 
 def test_nodes_over_ssh(lab, charliecloud, job_dir):  # noqa: F811

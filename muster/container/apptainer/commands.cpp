@@ -23,11 +23,8 @@ bool is_for_the_runtime(std::string_view name) {
 
 }  // namespace
 
-std::vector<Words> creation(const Plan& plan, bool again) {
-  Words words{plan.spec.program, "build"};
-  if (again) words.emplace_back("--force");
-  append(words, {"--sandbox", plan.node.storage + "/" + plan.spec.name, plan.spec.image});
-  return {words};
+std::vector<Words> creation(const Plan& plan) {
+  return {{plan.spec.program, "build", "--sandbox", plan.node.storage + "/" + making_name(plan), plan.spec.image}};
 }
 
 CommandLine worker_command(const Plan& plan, const Worker& worker) {

@@ -27,10 +27,9 @@ bool is_shown_anyway(const Mount& mount) {
 
 }  // namespace
 
-std::vector<Words> creation(const Plan& plan, bool again) {
-  const std::string directory = plan.node.storage + "/" + plan.spec.name;
+std::vector<Words> creation(const Plan& plan) {
+  const std::string directory = plan.node.storage + "/" + making_name(plan);
   std::vector<Words> steps;
-  if (again) steps.push_back({"rm", "-rf", "--", directory});
   // ch-convert makes a directory of anything but a directory.
   if (plan.place.form == Place::Form::kDirectory) {
     steps.push_back({"cp", "-a", "--reflink=auto", "--", plan.spec.image, directory});

@@ -7,6 +7,8 @@
 namespace muster::container::enroot {
 namespace {
 
+constexpr std::string_view kNoContainer = ".muster-asks-for-the-data-path";
+
 // enroot reads mounts as fstab(5) does, where a blank is written so.
 std::string fstab_word(const std::string& path) {
   std::string word;
@@ -34,13 +36,20 @@ void choose_gpus(process::Environment& environment, const Node& node) {
 
 }  // namespace
 
-Existence existence(const Plan& plan) { return {.command = {plan.spec.program, "list"}, .line = plan.spec.name}; }
+// enroot tells its data path (a setting of the environment, of the user or of the site) only in this error message:
+// "[ERROR] No such file or directory: /home/ada/.local/share/enroot/.muster-asks-for-the-data-path".
+Words storage_question(const Plan& plan) { return {plan.spec.program, "start", "--", std::string(kNoContainer)}; }
 
-std::vector<Words> creation(const Plan& plan, bool again) {
-  Words words{plan.spec.program, "create"};
-  if (again) words.emplace_back("--force");
-  append(words, {"--name", plan.spec.name, "--", plan.spec.image});
-  return {words};
+std::string read_storage(const process::CommandOutput& answer) {
+  const std::string line = process::last_line(answer.errors);
+  const std::string end = fmt::format("/{}", kNoContainer);
+  const size_t path = line.find(": /");
+  if (path == std::string::npos || !line.ends_with(end)) return {};
+  return line.substr(path + 2, line.size() - path - 2 - end.size());
+}
+
+std::vector<Words> creation(const Plan& plan) {
+  return {{plan.spec.program, "create", "--name", making_name(plan), "--", plan.spec.image}};
 }
 
 CommandLine worker_command(const Plan& plan, const Worker& worker) {

@@ -59,15 +59,25 @@ Words image_variable(const Plan& plan, const Worker& worker, const std::pair<std
 
 }  // namespace
 
+Words storage_question(const Plan& plan) { return {plan.spec.program, "info", "--format", "{{.Store.GraphRoot}}"}; }
+
+std::string read_storage(const process::CommandOutput& answer) {
+  const std::string line = process::last_line(answer.output);
+  return answer.status.success() && line.starts_with('/') ? line : "";
+}
+
 Existence existence(const Plan& plan) {
   return {.command = {plan.spec.program, "container", "exists", plan.spec.name}};
 }
 
-std::vector<Words> creation(const Plan& plan, bool again) {
-  Words words{plan.spec.program, "create"};
-  if (again) words.emplace_back("--replace");
-  append(words, {"--name", plan.spec.name, plan.spec.image, "/bin/sh"});
-  return {words};
+std::vector<Words> creation(const Plan& plan) {
+  return {{plan.spec.program, "create", "--name", making_name(plan), plan.spec.image, "/bin/sh"}};
+}
+
+Words naming(const Plan& plan) { return {plan.spec.program, "rename", making_name(plan), plan.spec.name}; }
+
+Words removal(const Plan& plan, const std::string& making) {
+  return {plan.spec.program, "rm", "--force", "--ignore", making};
 }
 
 Location location(const Plan& plan) {

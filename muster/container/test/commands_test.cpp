@@ -42,7 +42,11 @@ Plan plain(Kind kind) {
                .image = "/images/torch.sqsh",
                .mounts = {{"/home/ada/project", "/home/ada/project", false}, {"/scratch/7", "/scratch/7", false}},
                .directory = "/home/ada/project"};
-  plan.node = {.uid = 1000, .gid = 100, .user = "ada", .storage = "/var/tmp/muster-1000/" + std::string(name_of(kind))};
+  plan.node = {.uid = 1000,
+               .gid = 100,
+               .user = "ada",
+               .host = "n1",
+               .storage = "/var/tmp/muster-1000/" + std::string(name_of(kind))};
   plan.place = {Place::Form::kFile, plan.spec.image};
   plan.label = "a1b2c3";
   if (kind == Kind::kPodman) {
@@ -117,14 +121,15 @@ std::string environment_text(const process::Environment& given, const process::E
 std::string whole_text(const Plan& plan) {
   std::string text;
   if (!plan.spec.name.empty()) {
+    text += section("where containers are kept is said by", storage_question(plan));
     const Existence exists = existence(plan);
     text += exists.path.empty() ? section("it exists if this succeeds", exists.command)
                                 : fmt::format("# it exists if this does\n{}\n", exists.path);
-    if (!exists.line.empty()) text += fmt::format("# and prints\n{}\n", exists.line);
     Plan before = plan;
     if (before.place.text != before.spec.image) before.place = plain(plan.spec.kind).place;  // made of the image
-    for (const Words& step : creation(before, false)) text += section("made by", step);
-    for (const Words& step : creation(before, true)) text += section("made anew by", step);
+    for (const Words& step : creation(before)) text += section("made by", step);
+    text += section("named by", naming(before));
+    text += section("removed, if it was not finished, by", removal(before, making_name(before)));
     text += section("found by", location(plan).command);
     text += section("its variables by", location(plan).variables);
   } else {
@@ -251,6 +256,38 @@ TEST(Commands, AProbeSaysPythonAndVariables) {
   EXPECT_EQ(probe.python, "/opt/conda/bin/python");
   EXPECT_EQ(probe.variables, (std::set<std::string>{"LANG", "CUDA_HOME", "EMPTY"}));
   EXPECT_EQ(read_probe("muster-python \n").python, "");
+}
+
+process::CommandOutput answer(const std::string& output, const std::string& errors) {
+  process::CommandOutput said;
+  said.output = output;
+  said.errors = errors;
+  return said;
+}
+
+TEST(Commands, EnrootsErrorSaysWhereContainersAre) {
+  auto read = [](const std::string& errors) { return read_storage(Kind::kEnroot, answer("", errors)); };
+  const std::string question = storage_question(plain(Kind::kEnroot)).back();
+  EXPECT_EQ(read("[ERROR] No such file or directory: /home/ada/.local/share/enroot/" + question + "\n"),
+            "/home/ada/.local/share/enroot");
+  EXPECT_EQ(read("[WARN] a: /b\n[ERROR] No such file or directory: /data of ada: 2/" + question + "\n"),
+            "/data of ada: 2");
+  EXPECT_EQ(read("[ERROR] Command not found: flock\n"), "");
+  EXPECT_EQ(read("[ERROR] No such file or directory: " + question + "\n"), "");
+  EXPECT_EQ(read(""), "");
+}
+
+TEST(Commands, PodmanSaysWhereContainersAre) {
+  EXPECT_EQ(read_storage(Kind::kPodman, answer("/var/lib/containers/storage\n", "")), "/var/lib/containers/storage");
+  EXPECT_EQ(read_storage(Kind::kPodman, answer("<no value>\n", "")), "");
+}
+
+TEST(Commands, EachNodeMakesAContainerUnderANameOfItsOwn) {
+  Plan plan = named(Kind::kEnroot);
+  plan.node.host = "n1.site/x y";
+  EXPECT_EQ(making_name(plan), ".my-torch.making.n1.site-x-y");
+  plan.spec.kind = Kind::kPodman;
+  EXPECT_EQ(making_name(plan), "my-torch.making.n1.site-x-y");
 }
 
 TEST(Commands, PythonExecIsAskedForFirst) {

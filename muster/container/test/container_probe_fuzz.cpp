@@ -17,6 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!is_plain_name(name)) abort();
   const std::string message = failure("n1", "podman cannot run workers in image", text, {"podman", "run"}).text();
   if (message.size() > 2000 || message.find('\n') != std::string::npos) abort();
+  muster::process::CommandOutput answer;
+  answer.output = answer.errors = std::string(text);
+  for (Kind kind : {Kind::kEnroot, Kind::kPodman})
+    if (const std::string path = read_storage(kind, answer); !path.empty() && path[0] != '/') abort();
   for (std::string_view line : muster::split(text, '\n')) (void)parse_mount(line, "/home/a");
   return 0;
 }

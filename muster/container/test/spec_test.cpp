@@ -117,7 +117,7 @@ TEST(Spec, WhatARuntimeCannotDoIsRefused) {
       "enroot runs image files, and docker://ubuntu is an address; fetch it once with 'enroot import -o image.sqsh "
       "docker://ubuntu' and give --container image.sqsh");
   EXPECT_EQ(refusal({.kind = Kind::kEnroot, .image = "/i", .name = "a/b"}),
-            "--container-name: 'a/b' is no name for a container; use letters, digits, '_', '.' and '-'");
+            "--container-name: 'a/b' is not a name for a container; use letters, digits, '_', '.' and '-'");
   EXPECT_EQ(refusal({}), "there is no image to run the workers in; name one with --container");
 }
 
