@@ -87,4 +87,12 @@ Result<void> make_file_points(const std::string& root, const std::vector<Mount>&
   return {};
 }
 
+std::vector<std::string> make_system_points(const std::string& root) {
+  std::vector<std::string> missing;
+  for (const char* path : {"/etc/hosts", "/etc/resolv.conf", "/etc/passwd", "/etc/group"})
+    if (exists(path) && !exists(root + path) && !make_file(root, {.source = path, .target = path}))
+      missing.emplace_back(path);
+  return missing;
+}
+
 }  // namespace muster::container

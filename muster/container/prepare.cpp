@@ -265,7 +265,11 @@ class Preparation {
   }
 
   Result<void> have_file_points() const {
-    auto made = runs_directory_as_it_is() ? make_file_points(plan_.place.text, plan_.spec.mounts) : Result<void>();
+    if (!runs_directory_as_it_is()) return {};
+    for (const std::string& path : make_system_points(plan_.place.text))
+      say(fmt::format("the image {0} has no {1} and cannot get one: workers do not see the node's {1}",
+                      plan_.place.text, path));
+    auto made = make_file_points(plan_.place.text, plan_.spec.mounts);
     if (!made) return Error{ErrorKind::kUsage, request_.host + ": " + made.error().message, made.error().hint};
     return {};
   }

@@ -191,6 +191,16 @@ def test_a_file_is_mounted_where_the_image_has_none(run_inside, runtime, image, 
         assert (done.returncode, done.stdout) == (0, "of the node\n"), done.stderr
 
 
+def test_the_nodes_names_are_found_inside(run_muster, charliecloud, image, job_dir, tmp_path_factory):
+    """charliecloud mounts /etc/hosts and /etc/resolv.conf only on what the image has."""
+    root = shutil.copytree(image, tmp_path_factory.mktemp("nameless") / "root", symlinks=True)
+    shutil.rmtree(root / "etc")
+    read = ["--container", root, "--container-runtime", "charliecloud", "--", "cat", "/etc/hosts", "/etc/resolv.conf"]
+    done = run_muster(["run", *read], cwd=job_dir)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "".join(open(path).read() for path in ("/etc/hosts", "/etc/resolv.conf"))
+
+
 def test_two_nodes(run_inside):
     done = run_inside(["--local-nodes", "2", "--nproc-per-node", "2", "meet.py"])
     assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -65,6 +66,21 @@ TEST_F(MountPoints, BelowAnotherMountNothingIsMade) {
   EXPECT_FALSE(fs::exists(root() / "data"));
   std::ofstream(folder() + "/new") << "";
   EXPECT_TRUE(make(mounts));
+}
+
+TEST_F(MountPoints, TheNodesNamesGetFiles) {
+  std::ofstream(root() / "etc/passwd") << "of the image\n";
+  EXPECT_TRUE(make_system_points(root()).empty());
+  EXPECT_TRUE(fs::is_empty(root() / "etc/hosts"));
+  EXPECT_EQ(fs::file_size(root() / "etc/passwd"), 13u);
+}
+
+TEST_F(MountPoints, NamesThatCannotGetFilesAreSaid) {
+  fs::remove_all(root() / "etc");
+  fs::create_directory_symlink(folder(), root() / "etc");
+  const auto missing = make_system_points(root());
+  EXPECT_NE(std::find(missing.begin(), missing.end(), "/etc/hosts"), missing.end());
+  EXPECT_FALSE(fs::exists(folder() + "/hosts"));
 }
 
 TEST_F(MountPoints, ALinkOutOfTheImageIsNotFollowed) {
