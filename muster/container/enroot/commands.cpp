@@ -22,6 +22,23 @@ std::string mount_word(const Mount& mount) {
                      mount.read_only ? "ro" : "rw");
 }
 
+// enroot takes a value between quotes for one that a shell would read, and removes them.
+bool would_lose_quotes(std::string_view value) {
+  constexpr std::string_view kQuotes = "\"'", kBlanks = " \t\v\f\r";
+  const size_t last = value.find_last_not_of(kBlanks);
+  return last != std::string_view::npos && last > 0 && kQuotes.find(value[0]) != std::string_view::npos &&
+         kQuotes.find(value[last]) != std::string_view::npos;
+}
+
+// Such a value goes under another name and behind an x. Returns what the shell inside does to set the variable.
+std::string quoted_variable(const std::pair<std::string, std::string>& variable, CommandLine& line) {
+  constexpr std::string_view kCopy = "__muster_quoted_";
+  const std::string copy = fmt::format("{}{}", kCopy, variable.first);
+  append(line.argv, {"--env", copy});
+  line.environment.emplace_back(copy, "x" + variable.second);
+  return fmt::format("export {0}=\"${{{1}#x}}\" && unset {1} && ", variable.first, copy);
+}
+
 // Its hook for GPUs asks the environment outside before that of the image. Most images ask for all, and where there is
 // none that would be an error.
 void choose_gpus(process::Environment& environment, const Node& node) {
@@ -58,15 +75,20 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
   if (spec.root) line.argv.emplace_back("--root");
   if (spec.writable) line.argv.emplace_back("--rw");
   for (const Mount& mount : spec.mounts) append(line.argv, {"--mount", mount_word(mount)});
+  std::string script;
   for (const auto& variable : worker.environment) {
     const bool one_line = variable.second.find('\n') == std::string::npos;
-    if (goes_inside(plan, worker, variable) && is_plain_name(variable.first) && one_line)
+    if (!goes_inside(plan, worker, variable) || !is_plain_name(variable.first) || !one_line) continue;
+    if (would_lose_quotes(variable.second)) {
+      script += quoted_variable(variable, line);
+    } else {
       append(line.argv, {"--env", variable.first});
+    }
   }
   choose_gpus(line.environment, plan.node);
   append(line.argv, spec.options);
   // The image's own start script changes to its own directory.
-  append(line.argv, {"--", plan.place.text, "sh", "-c", "cd \"$0\" && exec \"$@\"", spec.directory});
+  append(line.argv, {"--", plan.place.text, "sh", "-c", script + "cd \"$0\" && exec \"$@\"", spec.directory});
   append(line.argv, worker.argv);
   return line;
 }

@@ -249,6 +249,21 @@ TEST(Commands, WhatTheImageSetsGoesByTheRuntimesEnvironment) {
   EXPECT_EQ(value("PATH"), "/opt/site/bin:/usr/bin");
 }
 
+TEST(Commands, EnrootLeavesQuotesOfAValue) {
+  Worker one = worker();
+  one.environment.insert(one.environment.end(),
+                         {{"QUOTED", "'it' is \"hush\" "}, {"HALF", "'hush"}, {"ONE", "'"}, {"JSON", "{\"a\": 1}"}});
+  const CommandLine line = worker_command(plain(Kind::kEnroot), one);
+  auto has = [&](const std::string& word) { return std::count(line.argv.begin(), line.argv.end(), word) == 1; };
+  for (const char* name : {"HALF", "ONE", "JSON", "__muster_quoted_QUOTED"}) EXPECT_TRUE(has(name)) << name;
+  EXPECT_FALSE(has("QUOTED"));
+  EXPECT_TRUE(
+      has("export QUOTED=\"${__muster_quoted_QUOTED#x}\" && unset __muster_quoted_QUOTED && cd \"$0\" && "
+          "exec \"$@\""));
+  const std::pair<std::string, std::string> copy{"__muster_quoted_QUOTED", "x'it' is \"hush\" "};
+  EXPECT_EQ(std::count(line.environment.begin(), line.environment.end(), copy), 1);
+}
+
 TEST(Commands, AProbeSaysPythonAndVariables) {
   const Probe probe = read_probe(
       "==> a banner of the image\nexport NOT=one\nmuster-python /opt/conda/bin/python\nmuster-variables\n"
