@@ -4,10 +4,11 @@ import pathlib
 import re
 import shutil
 import subprocess
+import uuid
 
 import pytest
 
-from containers.conftest import charliecloud, image, podman  # noqa: F401  (fixtures)
+from containers.conftest import charliecloud, enroot, enroot_directory, image, podman, squash  # noqa: F401  (fixtures)
 
 from . import surroundings
 from .seed import HERE, Seed
@@ -15,6 +16,8 @@ from .workers import assert_job
 
 HELLO = HERE / "programs/hello.py"
 IMAGE = "nvidia+pytorch+24.06-py3.tar"
+SQUASHED = "nvidia+pytorch+24.06-py3.sqsh"
+INSIDE = ("NNODES", "NPROC_PER_NODE", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT")  # what torchrun.sh reads
 
 
 @pytest.fixture(scope="package")
@@ -80,3 +83,46 @@ def test_container_after_with_podman(slurm, archive, node_podman):
     other, changes = re.subn(named, f"--container {root} --container-runtime podman", script)
     assert changes == 1
     assert_job(submit(slurm, {"job.sh": other}, "job.sh", node_podman), ["n1", "n2"], 4)
+
+
+@pytest.fixture
+def node_enroot(enroot, slurm, archive):  # noqa: F811
+    """Variables with which enroot keeps containers in a directory of the node's own, as the seed's site does; an image."""
+    root = slurm.directory / "root"
+    root.mkdir()
+    subprocess.run(["tar", "-xf", slurm.cluster.home / IMAGE, "-C", root], check=True)
+    shutil.copy(squash(root), slurm.cluster.home / SQUASHED)
+    path = f"{slurm.variables()['PATH']}:{enroot_directory()}"
+    yield {"PATH": path, "ENROOT_DATA_PATH": "/var/tmp/enroot-data", "ENROOT_RUNTIME_PATH": "/var/tmp/enroot"}
+    (slurm.cluster.home / SQUASHED).unlink()
+
+
+def with_enroot(scripts, *more):
+    """The lab's scripts with the seed's own lines for enroot. The variables that torchrun.sh reads are let in, and more."""
+    variables = " ".join(f"--env {name}" for name in (*INSIDE, *more))
+    start = f"enroot start --root --rw --mount $HOME:/workspace/mnt {variables} $CONTAINER_NAME"
+    lines = {
+        r"mkdir -p \$CONTAINER_CACHE_DIR && tar .*": "enroot create -n $CONTAINER_NAME $CONTAINER_IMAGE",
+        r"ch-run (.*\\\n)+\s*bash -c \"": f'{start} bash -c "cd /workspace/mnt && ',
+    }
+    script = scripts["run_script.sh"]
+    for old, new in lines.items():
+        script, changes = re.subn(old, lambda _, new=new: new, script)
+        assert changes == 1, old
+    env = scripts["env.sh"].replace(IMAGE, SQUASHED).replace("/run/enroot/$MY_UID/data", "$ENROOT_DATA_PATH")
+    return {**scripts, "run_script.sh": script, "env.sh": env}
+
+
+def test_container_after_with_enroot(slurm, node_enroot):
+    script = Seed("3-container").scripts("after")["job.sh"].replace(IMAGE, SQUASHED).replace("charliecloud", "enroot")
+    for _ in range(2):
+        assert_job(submit(slurm, {"job.sh": script}, "job.sh", node_enroot), ["n1", "n2"], 4)
+
+
+@pytest.mark.parametrize("verb, token", [("run", {"MUSTER_TOKEN": uuid.uuid4().hex}), ("torchrun", {})])
+def test_container_word_replaced_with_enroot(slurm, node_enroot, verb, token):
+    """enroot hands on no variable of Slurm, and the home inside is the container's own: so is the key there."""
+    scripts = with_enroot(Seed("3-container").replaced(), *token)
+    scripts["torchrun.sh"] = scripts["torchrun.sh"].replace("muster run", f"muster {verb}")
+    text = submit(slurm, scripts, "run_script.sh", {**node_enroot, **token})
+    assert_job(text, ["n1", "n2"], 4)
