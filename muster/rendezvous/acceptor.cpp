@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "muster/base/strings.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/channel_impl.h"
 
@@ -21,6 +22,9 @@ constexpr int kAcceptsPerTurn = 64;
 // After an accept that failed for want of descriptors or memory.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 constexpr size_t kMostRefusedHosts = 1024;
+// The first query of every client of PyTorch's store since 2.2 (VALIDATE and its magic number), torchrun's agents
+// included.
+constexpr std::string_view kTorchHello("\0\xCE\xF7\x85\x3C", 5);
 
 }  // namespace
 
@@ -43,6 +47,8 @@ class Acceptor::Impl {
     *alive_ = false;
     loop_.cancel(expiry_);
     loop_.cancel(retry_);
+    loop_.cancel(window_end_);
+    loop_.cancel(key_end_);
     if (listener_) loop_.unwatch(listener_.get());
   }
   Impl(const Impl&) = delete;
@@ -50,6 +56,7 @@ class Acceptor::Impl {
 
   void listen(Fd listener);
   void expect(const net::Address& peer) { expected_.insert(peer.host()); }
+  void refuse_other(const net::Address& peer, std::string_view first_bytes);
   uint64_t dropped() const { return dropped_; }
 
  private:
@@ -80,7 +87,10 @@ class Acceptor::Impl {
   void other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes);
   void accept_later(TimePoint when);
   void accept_again();
+  void have_keys();
+  void refuse(const net::Address& peer, const Error& why);
   bool worth_telling(const net::Address& peer, const std::string& what);
+  bool within_limit();
 
   net::EventLoop& loop_;
   Log& log_;
@@ -100,7 +110,10 @@ class Acceptor::Impl {
     std::string what;
   };
   std::unordered_map<std::string, Told> told_;  // the last refusal that was, by host
-  Duration patience_;                           // with those who have sent a hello
+  int told_in_window_ = 0, untold_ = 0;
+  net::EventLoop::TimerId window_end_ = 0;
+  net::EventLoop::TimerId key_end_ = 0;
+  Duration patience_;  // with those who have sent a hello
   uint64_t dropped_ = 0;
   bool stranger_told_ = false;
 };
@@ -175,6 +188,7 @@ void Acceptor::Impl::admit(Fd socket, const net::Address& peer) {
     return;
   }
   auto stranger = line(expected).insert(line(expected).end(), Stranger{nullptr, loop_.now(), expected});
+  have_keys();
   Channel::Handlers handlers;
   handlers.opened = [this, stranger] { joined(stranger); };
   handlers.closed = [this, stranger](const Error& why) { closed(stranger, why); };
@@ -183,6 +197,12 @@ void Acceptor::Impl::admit(Fd socket, const net::Address& peer) {
       [this, stranger](Fd other_socket, std::string_view bytes) { other(stranger, std::move(other_socket), bytes); });
   arm_expiry();
   stranger->channel->poke();  // mostly the hello has come with the connection
+}
+
+void Acceptor::Impl::have_keys() {
+  if (channel_options_.keys) return;
+  channel_options_.keys = KeyPair::make();
+  key_end_ = loop_.call_after(options_.key_time, [this] { channel_options_.keys.reset(); });
 }
 
 void Acceptor::Impl::accept_later(TimePoint when) {
@@ -229,10 +249,23 @@ void Acceptor::Impl::closed(Strangers::iterator stranger, const Error& why) {
   std::unique_ptr<ChannelImpl> channel = take(stranger);
   Verdict verdict = channel->verdict();
   if (verdict == Verdict::kAsksToken) return;
-  if (verdict != Verdict::kOtherVersion && verdict != Verdict::kWrongToken) return count_stranger(channel->peer());
+  const bool refused =
+      verdict == Verdict::kOtherVersion || verdict == Verdict::kWrongToken || verdict == Verdict::kAnotherJob;
+  if (!refused) return count_stranger(channel->peer());
+  refuse(channel->peer(), why);
+}
+
+void Acceptor::Impl::refuse(const net::Address& peer, const Error& why) {
   ++dropped_;
   std::shared_ptr<Handlers> handlers = handlers_;
-  if (handlers->refused && worth_telling(channel->peer(), why.message)) handlers->refused(channel->peer(), why);
+  if (handlers->refused && worth_telling(peer, why.message) && within_limit()) handlers->refused(peer, why);
+}
+
+void Acceptor::Impl::refuse_other(const net::Address& peer, std::string_view first_bytes) {
+  if (!first_bytes.starts_with(kTorchHello)) return count_stranger(peer);
+  refuse(peer, {ErrorKind::kPeer,
+                fmt::format("{} speaks torchrun's protocol (that of PyTorch's store), not muster's", peer.host()),
+                "start muster there too: muster torchrun takes the same options"});
 }
 
 void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes) {
@@ -241,7 +274,7 @@ void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_
   if (handlers->other)
     handlers->other(std::move(socket), channel->peer(), first_bytes);
   else
-    count_stranger(channel->peer());
+    refuse_other(channel->peer(), first_bytes);
 }
 
 bool Acceptor::Impl::worth_telling(const net::Address& peer, const std::string& what) {
@@ -254,6 +287,18 @@ bool Acceptor::Impl::worth_telling(const net::Address& peer, const std::string& 
   if (!is_past(last, what == last.what ? options_.same_refusal_pause : options_.refusal_pause)) return false;
   last = {loop_.now(), what};
   return true;
+}
+
+bool Acceptor::Impl::within_limit() {
+  if (told_in_window_ == 0)
+    window_end_ = loop_.call_after(options_.refusal_window, [this] {
+      if (untold_ > 0)
+        log_.warn("refused {} more connections within {}", untold_, seconds_text(options_.refusal_window));
+      told_in_window_ = untold_ = 0;
+    });
+  if (told_in_window_ < options_.most_refusals) return ++told_in_window_ > 0;
+  ++untold_;
+  return false;
 }
 
 // --- time ---------------------------------------------------------------------------------------------------------
@@ -284,6 +329,9 @@ Acceptor::Acceptor(net::EventLoop& loop, Log& log, AcceptorOptions options, Hand
 Acceptor::~Acceptor() = default;
 void Acceptor::listen(Fd listener) { impl_->listen(std::move(listener)); }
 void Acceptor::expect(const net::Address& peer) { impl_->expect(peer); }
+void Acceptor::refuse_other(const net::Address& peer, std::string_view first_bytes) {
+  impl_->refuse_other(peer, first_bytes);
+}
 uint64_t Acceptor::strangers_dropped() const { return impl_->dropped(); }
 
 }  // namespace muster::rendezvous

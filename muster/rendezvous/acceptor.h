@@ -27,6 +27,13 @@ struct AcceptorOptions {
   // Between two refusals of one host that are told; of the same thing, which a node that tries on says again and again.
   Duration refusal_pause = std::chrono::seconds(1);
   Duration same_refusal_pause = std::chrono::minutes(1);
+  // Of all hosts together; further ones are counted, and their number is logged at the end of the window.
+  int most_refusals = 20;
+  Duration refusal_window = std::chrono::minutes(1);
+  // How long one pair of ephemeral keys serves new connections before it is wiped. Making a pair costs as much as the
+  // key exchange itself, and 10,000 nodes come within a second. A process whose memory is stolen gives away what was
+  // recorded of connections of this time, and nothing before it.
+  Duration key_time = std::chrono::minutes(1);
 };
 
 // The coordinator's door: accepts, lets in who proves the token within two seconds, and hands everything that does not
@@ -38,7 +45,8 @@ class Acceptor {
     std::function<void(std::unique_ptr<Channel>)> joined;  // open; set its handlers with Channel::resume_on()
     // A connection that speaks something else; empty: closed.
     std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> other;
-    // Somebody with muster's hello and a wrong token or another version: worth a line. See refusal_pause.
+    // A peer with muster's hello that is of another job or another version, or has a wrong token; or one that speaks
+    // torchrun's protocol (refuse_other()). See refusal_pause and most_refusals.
     std::function<void(const net::Address& peer, const Error& why)> refused;
   };
   Acceptor(net::EventLoop& loop, Log& log, AcceptorOptions options, Handlers handlers);
@@ -47,6 +55,8 @@ class Acceptor {
   // Takes over a listening socket (net::listen_tcp).
   void listen(Fd listener);
   void expect(const net::Address& peer);  // slots are kept for it
+  // For Handlers::other: a connection that speaks something else, and that has no taker. Told if it is torchrun's.
+  void refuse_other(const net::Address& peer, std::string_view first_bytes);
   uint64_t strangers_dropped() const;
 
  private:

@@ -30,6 +30,31 @@ size_t frame_size(std::string_view bytes) {
   return size;
 }
 
+// A frame with its length, as far as these bytes tell. Nothing: it cannot be one of at most `most` bytes.
+std::optional<size_t> sealed_size(std::string_view bytes, size_t most) {
+  if (bytes.size() < kLengthSize) return kLengthSize;
+  const size_t size = frame_size(bytes);
+  if (size < kSealSize || size - kSealSize > most) return std::nullopt;
+  return kLengthSize + size;
+}
+
+// What the server answers to a proof. A length of 0: a wrong token.
+constexpr size_t kRefusedEntrySize = kEntryHeaderSize + kLengthSize;
+
+std::optional<size_t> entry_size(std::string_view bytes) {
+  if (bytes.size() < kRefusedEntrySize) return kRefusedEntrySize;
+  bytes.remove_prefix(kEntryHeaderSize);
+  if (frame_size(bytes) == 0) return kRefusedEntrySize;
+  const auto size = sealed_size(bytes, Token::kLongestJob + 1);
+  return size ? std::optional(kEntryHeaderSize + *size) : std::nullopt;
+}
+
+// "Slurm job 41"; of a node that has no scheduler's job, or any.
+std::string job_words(std::string_view job) {
+  if (job.empty()) return "no scheduler's job";
+  return job == Token::kAnyJob ? "a job of MUSTER_TOKEN or --token-file" : std::string(job);
+}
+
 Error peer_error(std::string message, std::string hint = {}) {
   return {ErrorKind::kPeer, std::move(message), std::move(hint)};
 }
@@ -47,7 +72,8 @@ ChannelImpl::ChannelImpl(net::EventLoop& loop, Fd socket, const net::Address& pe
       other_(std::move(other)),
       sealed_token_(options.sealed_token),
       greeting_(options.greeting),
-      handshake_(std::make_unique<Handshake>(options.token, options.purpose)),
+      job_(options.token.job()),
+      handshake_(std::make_unique<Handshake>(options.token, options.purpose, options.keys)),
       state_(side == Side::kClient ? State::kServerHello : State::kClientHello),
       purpose_(options.purpose) {
   watch();
@@ -215,13 +241,13 @@ std::optional<size_t> ChannelImpl::unit_size(std::string_view bytes) const {
       return Handshake::begins_server_hello(bytes) ? std::optional(kServerHelloSize) : std::nullopt;
     case State::kProof:
       return kProofSize;
+    case State::kEntry:
+      return entry_size(bytes);
+    case State::kJob:
+      return sealed_size(bytes, Token::kLongestJob);
     default:
-      break;
+      return sealed_size(bytes, max_message_);
   }
-  if (bytes.size() < kLengthSize) return kLengthSize;
-  size_t size = frame_size(bytes);
-  if (size < kSealSize || size - kSealSize > max_message_) return std::nullopt;
-  return kLengthSize + size;
 }
 
 void ChannelImpl::handle_unit(char* unit, size_t size) {
@@ -232,8 +258,10 @@ void ChannelImpl::handle_unit(char* unit, size_t size) {
       return handle_server_hello({unit, size});
     case State::kProof:
       return handle_proof({unit, size});
+    case State::kJob:
+      return handle_job(unit + kLengthSize, size - kLengthSize);
     case State::kEntry:
-      return handle_entry(unit + kLengthSize, size - kLengthSize);
+      return handle_entry(unit, size);
     default:
       return handle_message(unit + kLengthSize, size - kLengthSize);
   }
@@ -251,7 +279,7 @@ void ChannelImpl::handle_message(char* sealed, size_t size) {
 
 void ChannelImpl::handle_client_hello(std::string_view frame) {
   std::string answer;
-  Verdict verdict = handshake_->called(frame, out_stream_, answer);
+  Verdict verdict = handshake_->called(frame, answer);
   if (verdict == Verdict::kAsksToken) answer = sealed_answer(sealed_token_ ? *sealed_token_ : "");
   if (verdict == Verdict::kOtherVersion || verdict == Verdict::kAsksToken) send_last(answer);
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
@@ -263,25 +291,42 @@ void ChannelImpl::handle_client_hello(std::string_view frame) {
 
 void ChannelImpl::handle_server_hello(std::string_view frame) {
   std::string proof;
-  Verdict verdict = handshake_->answered(frame, in_stream_, out_stream_, proof);
-  if (verdict == Verdict::kWrongToken) send_last(proof);
+  Verdict verdict = handshake_->answered(frame, out_stream_, proof);
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
   state_ = State::kEntry;
   out_ += proof;
+  out_stream_.seal(job_, out_);
   if (greeting_) out_stream_.seal(greeting_(), out_);
   seal_early();
   flush();
 }
 
-void ChannelImpl::handle_entry(char* sealed, size_t size) {
-  std::optional<std::string_view> message = in_stream_.open(sealed, size);
-  if (!message || !message->empty()) return fail_handshake(Verdict::kNotMuster);
+void ChannelImpl::handle_entry(char* entry, size_t size) {
+  if (size == kRefusedEntrySize) return fail_handshake(Verdict::kWrongToken);
+  handshake_->enter({entry, kEntryHeaderSize}, in_stream_);
+  std::optional<std::string_view> message = in_stream_.open(entry + kRefusedEntrySize, size - kRefusedEntrySize);
+  if (!message) return fail_handshake(Verdict::kWrongToken);
+  if (!message->empty()) return fail_handshake(Verdict::kAnotherJob, message->substr(1));
   become_open();
 }
 
 void ChannelImpl::handle_proof(std::string_view frame) {
-  Verdict verdict = handshake_->proven(frame, in_stream_);
+  std::string entry_header;
+  Verdict verdict = handshake_->proven(frame, in_stream_, out_stream_, entry_header);
+  if (verdict == Verdict::kWrongToken) send_last(std::string(kRefusedEntrySize, '\0'));
   if (verdict != Verdict::kGood) return fail_handshake(verdict);
+  state_ = State::kJob;
+  out_ += entry_header;  // goes with the entry
+}
+
+void ChannelImpl::handle_job(char* sealed, size_t size) {
+  std::optional<std::string_view> job = in_stream_.open(sealed, size);
+  if (!job) return fail_handshake(Verdict::kNotMuster);
+  if (!Token::same_job(job_, *job)) {
+    out_stream_.seal("!" + job_, out_);  // never empty
+    send_last(out_);
+    return fail_handshake(Verdict::kAnotherJob, *job);
+  }
   out_stream_.seal({}, out_);
   become_open();
 }
@@ -306,25 +351,34 @@ void ChannelImpl::seal_early() {
   early_size_ = 0;
 }
 
-void ChannelImpl::fail_handshake(Verdict verdict) {
+void ChannelImpl::fail_handshake(Verdict verdict, std::string_view peer_job) {
   verdict_ = verdict;
-  bool server = state_ == State::kClientHello || state_ == State::kProof;
+  fail(handshake_error(verdict, peer_job));
+}
+
+Error ChannelImpl::handshake_error(Verdict verdict, std::string_view peer_job) const {
+  const bool server = state_ == State::kClientHello || awaits_proof();
   std::string who = server && peer_.length > 0 ? peer_.host() : name();  // a client's port says nothing
   switch (verdict) {
     case Verdict::kOtherVersion:
-      return fail(
-          peer_error(fmt::format("{} speaks muster {} (protocol {}), this is muster {} (protocol {})", who,
-                                 handshake_->peer_version(), handshake_->peer_protocol(), version(), kProtocolVersion),
-                     "use the same muster on every node"));
+      return peer_error(
+          fmt::format("{} speaks muster {} (protocol {}), this is muster {} (protocol {})", who,
+                      handshake_->peer_version(), handshake_->peer_protocol(), version(), kProtocolVersion),
+          "use the same muster on every node");
     case Verdict::kAsksToken:
-      return fail(peer_error(fmt::format("{} asked for the sealed token", who)));
+      return peer_error(fmt::format("{} asked for the sealed token", who));
     case Verdict::kWrongToken:
-      return fail(peer_error(
+      return peer_error(
           fmt::format("wrong token: {} belongs to another job or another user", who),
-          "give all nodes of a job the same --rdzv-id and the same secret (MUSTER_TOKEN, --token-file or your key)"));
+          "give all nodes of a job the same --rdzv-id and the same secret (MUSTER_TOKEN, --token-file or your key)");
+    case Verdict::kAnotherJob:
+      return peer_error(
+          fmt::format("{} belongs to another job of yours: {}; this is {}", who, job_words(peer_job), job_words(job_)),
+          "give each job its own port or --rdzv-id; to make one job of both give all their nodes the same "
+          "MUSTER_TOKEN");
     default:
-      return fail(peer_error(fmt::format("{} does not speak muster's protocol", who),
-                             server ? "" : "is it the coordinator's port?"));
+      return peer_error(fmt::format("{} does not speak muster's protocol", who),
+                        server ? "" : "is it the coordinator's port?");
   }
 }
 
@@ -391,8 +445,10 @@ void ChannelImpl::flush_and_tell(bool was_told_unsent) {
     link->handlers.drained();
 }
 
-// Before closing; lost when it does not fit, which it does.
+// Before closing; lost when it does not fit, which it does. Closing with unread bytes would reset the connection, and
+// the peer might lose the frame.
 void ChannelImpl::send_last(std::string_view frame) {
+  ::recv(socket_.get(), nullptr, kDiscardedAtMost, MSG_TRUNC | MSG_DONTWAIT);
   [[maybe_unused]] ssize_t ignored = ::send(socket_.get(), frame.data(), frame.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -15,6 +15,8 @@
 
 namespace muster::rendezvous {
 
+struct KeyPair;
+
 // What a connection is for; told in the handshake.
 enum class Purpose : uint8_t {
   kControl = 1,      // messages of protocol.h
@@ -34,19 +36,26 @@ inline constexpr uint16_t kProtocolVersion = 5;
 
 // An encrypted, authenticated connection between two holders of the same token: messages in, messages out, in order.
 //
-//   client                                          server
-//   hello: magic, protocol, purpose, version, nonce ──▶
-//                       ◀── hello: magic, protocol, version, nonce, proof (keyed hash of both hellos)
-//   proof (likewise, another domain), messages ────▶
-//                       ◀── an empty message: you are in; messages
-//   both: secretstream (libsodium) each way, keys from token and both nonces; a frame is a 32-bit length and its bytes
+//   client                                                  server
+//   hello: magic, protocol, purpose, version, public key ──▶
+//                                   ◀── hello: magic, protocol, version, nonce, public key
+//   proof (keyed hash of both hellos, under the token);
+//   sealed: its job's name; messages ──▶
+//                                   ◀── sealed: an empty message: you are in; messages
+//   both: secretstream (libsodium) each way; a frame is a 32-bit length and its bytes. The keys come from the token, both
+//   hellos and the exchange of the two public keys (X25519), which are thrown away: see Handshake
 //
-// All frames up to the proofs have a fixed size and nothing else is looked at before them. A refusal (another protocol
-// version) is a frame of the server hello's size. A server under pressure may close before it has let somebody in: the
-// client is not open before it knows, and may try again.
+// The client proves first: a stranger that connects learns nothing that a guessed token could be checked against. The
+// server's proof is that it can seal. The name of the job (Token::job()) keeps two jobs of one user with the same port,
+// id and key apart: in place of the empty message a node of another job gets the name of the server's job.
 //
-// Whoever asks with kSealedToken is answered, and closed, without any of this: the first 64 bytes of a server hello,
-// then a 32-bit length and so many bytes of a credential that only this user can open (munge.h); none: length 0.
+// All frames up to the proof have a fixed size and nothing else is looked at before them. Refusals that are not sealed,
+// and so may come from anybody: another protocol version is a frame of kRefusalSize in place of the server's hello, a
+// wrong token a length of 0 in place of the empty message. A server under pressure may close before it has let a client
+// in: the client is not open before it knows, and may try again.
+//
+// A client that asks with kSealedToken is answered, and closed, without any of this: the first 64 bytes of a server
+// hello, then a 32-bit length and so many bytes of a credential that only this user can open (munge.h); none: length 0.
 //
 // Lives on one loop and its thread. Never blocks. Handlers may destroy the channel they are called by.
 class Channel {
@@ -54,12 +63,13 @@ class Channel {
   struct Options {
     Token token;
     Purpose purpose = Purpose::kControl;
-    std::shared_ptr<const std::string> sealed_token;        // a server's, for everybody who asks; may be none
+    std::shared_ptr<const std::string> sealed_token;        // a server's, for every client that asks; may be none
+    std::shared_ptr<const KeyPair> keys;                    // a server's, for several connections; none: one of its own
     Duration handshake_timeout = std::chrono::seconds(10);  // 0: none
     size_t max_message = 1 << 20;                           // what comes; longer is a broken protocol
     size_t max_unsent = 256 << 20;                          // the peer does not read: closed with an error
-    // A client's first message. It is asked for when the server has shown that it holds the token, and goes with our
-    // proof. What comes of it is the server's to say: it may have been acted upon in a connection that never opened.
+    // A client's first message. It is asked for when the server's hello has come, and goes with our proof, sealed: only
+    // a holder of the token can read it. The server may act upon it in a connection that never opened here.
     std::function<std::string()> greeting;
   };
   struct Handlers {
@@ -108,8 +118,9 @@ class Channel {
 class Connector {
  public:
   // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the
-  // last failure of each address, the most telling first, or at once an error that trying again cannot mend (another
-  // version; a wrong token from every address). Called once, from the loop; may destroy the connector.
+  // last failure of each address, the most telling first, or at once, if every address has refused us (a wrong token,
+  // another job, another version), the last refusal. One refusal is not enough: anybody may have sent it. Called once,
+  // from the loop; may destroy the connector.
   static std::unique_ptr<Connector> start(net::EventLoop& loop, std::vector<net::Address> addresses,
                                           Channel::Options options, Duration each, Deadline deadline,
                                           std::function<void(Result<std::unique_ptr<Channel>>)> done);

@@ -13,7 +13,7 @@ namespace muster::rendezvous {
 // Channel, with what only the door and the connector need to know of it.
 //
 //   client: kServerHello ──▶ kEntry ──▶ kOpen
-//   server: kClientHello ──▶ kProof ──▶ kOpen          (and each of them ──▶ kClosed)
+//   server: kClientHello ──▶ kProof ──▶ kJob ──▶ kOpen          (and each of them ──▶ kClosed)
 class ChannelImpl final : public Channel {
  public:
   // Takes the socket of somebody who speaks something else, and what was read of it.
@@ -32,9 +32,9 @@ class ChannelImpl final : public Channel {
   void poke() {
     if (reading()) read_some();
   }
-  // The client's hello was good; its proof is still to come.
-  bool awaits_proof() const { return state_ == State::kProof; }
-  // The server's hello was good, and it may act upon our greeting by now.
+  // The client's hello was good; its proof, or the name of its job, is still to come.
+  bool awaits_proof() const { return state_ == State::kProof || state_ == State::kJob; }
+  // The server has our greeting, and may act upon it by now.
   bool has_greeted() const { return state_ == State::kEntry && greeting_; }
   // Why the handshake failed; kGood when it did not, or when the connection broke or timed out.
   Verdict verdict() const { return verdict_; }
@@ -52,7 +52,7 @@ class ChannelImpl final : public Channel {
   void resume_on(net::EventLoop& loop, Handlers handlers) override;
 
  private:
-  enum class State : uint8_t { kClientHello, kServerHello, kProof, kEntry, kOpen, kClosed };
+  enum class State : uint8_t { kClientHello, kServerHello, kProof, kJob, kEntry, kOpen, kClosed };
 
   // Outlives the channel while a handler runs, and tells the caller of the handler whether the channel is still there
   // and still its own: false once destroyed, detached or given other handlers.
@@ -72,7 +72,8 @@ class ChannelImpl final : public Channel {
   void handle_client_hello(std::string_view frame);
   void handle_server_hello(std::string_view frame);
   void handle_proof(std::string_view frame);
-  void handle_entry(char* sealed, size_t size);
+  void handle_job(char* sealed, size_t size);
+  void handle_entry(char* entry, size_t size);
   void handle_message(char* sealed, size_t size);
   void seal_early();
   void become_open();
@@ -89,7 +90,8 @@ class ChannelImpl final : public Channel {
   void send_last(std::string_view frame);
   void fail(Error why);
   void fail_later(Error why);
-  void fail_handshake(Verdict verdict);
+  void fail_handshake(Verdict verdict, std::string_view peer_job = {});
+  Error handshake_error(Verdict verdict, std::string_view peer_job) const;
   Error lost(int error) const;
   std::string name() const;
 
@@ -103,6 +105,7 @@ class ChannelImpl final : public Channel {
   Other other_;
   std::shared_ptr<const std::string> sealed_token_;
   std::function<std::string()> greeting_;
+  std::string job_;                       // Token::job()
   std::unique_ptr<Handshake> handshake_;  // until it is done
   net::EventLoop::TimerId timer_ = 0;
   SecretStream in_stream_;

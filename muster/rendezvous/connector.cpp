@@ -80,7 +80,7 @@ class ConnectorImpl final : public Connector {
   struct Failure {
     Telling telling = Telling::kNotTried;
     std::string text;
-    std::optional<Error> refusal;  // kRefused: a wrong token
+    std::optional<Error> refusal;  // kRefused: a wrong token, another job, another version
   };
 
   void attempt();
@@ -149,8 +149,7 @@ void ConnectorImpl::connected() {
 
 void ConnectorImpl::closed(const Error& why) {
   Verdict verdict = channel_->verdict();
-  if (verdict == Verdict::kOtherVersion) return finish(why);
-  if (verdict == Verdict::kWrongToken)
+  if (verdict == Verdict::kOtherVersion || verdict == Verdict::kWrongToken || verdict == Verdict::kAnotherJob)
     return failed({.telling = Telling::kRefused, .text = why.message, .refusal = why});
   failed(why.message);
 }

@@ -20,7 +20,8 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   Acceptor::Handlers handlers;
   handlers.joined = [this](std::unique_ptr<Channel> channel) { arrived(std::move(channel)); };
   handlers.other = [this](Fd socket, const net::Address& peer, std::string_view first_bytes) {
-    if (serve_other_) serve_other_(std::move(socket), peer, first_bytes);
+    if (serve_other_) return serve_other_(std::move(socket), peer, first_bytes);
+    acceptor_->refuse_other(peer, first_bytes);
   };
   handlers.refused = [this](const net::Address& peer, const Error& why) { client_.refused(peer.host(), why.message); };
   AcceptorOptions acceptor;

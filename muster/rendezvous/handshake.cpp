@@ -23,14 +23,18 @@ constexpr size_t kVersionAt = 12;
 constexpr size_t kNonceAt = kVersionAt + kVersionSize;
 constexpr size_t kNonceSize = 32;
 constexpr size_t kHeadSize = kNonceAt + kNonceSize;  // of either hello: all of the client's
+constexpr size_t kPublicKeySize = crypto_kx_PUBLICKEYBYTES;
 constexpr size_t kHeaderSize = sizeof(StreamHeader);
 static_assert(kClientMagic.size() == kMagicSize && kServerMagic.size() == kMagicSize);
-static_assert(kHeadSize == kClientHelloSize && kHeadSize + kHeaderSize + sizeof(Key) == kServerHelloSize);
-static_assert(kHeaderSize + sizeof(Key) == kProofSize);
+// A client's public key is made for one connection, and so is its nonce too.
+static_assert(kHeadSize == kClientHelloSize && kNonceSize == kPublicKeySize);
+static_assert(kHeadSize + kPublicKeySize == kServerHelloSize && kServerHelloSize <= kRefusalSize);
+static_assert(kHeaderSize + sizeof(Key) == kProofSize && kHeaderSize == kEntryHeaderSize);
+static_assert(sizeof(Key) == crypto_kx_SECRETKEYBYTES);
 static_assert(sizeof(Key) == crypto_secretstream_xchacha20poly1305_KEYBYTES);
 
 constexpr std::string_view kSessionLabel = "muster session";
-constexpr std::string_view kServerProof = "server proof";
+constexpr std::string_view kExchangeLabel = "muster key exchange";
 constexpr std::string_view kClientProof = "client proof";
 constexpr std::string_view kClientKey = "client to server";
 constexpr std::string_view kServerKey = "server to client";
@@ -81,9 +85,25 @@ bool begins(std::string_view bytes, std::string_view magic) {
   return bytes.substr(0, size) == magic.substr(0, size);
 }
 
+Key keyed(const Key& secret, std::string_view label, const StreamHeader* header) {
+  std::array<unsigned char, 64> input;
+  size_t size = label.copy(reinterpret_cast<char*>(input.data()), input.size());
+  if (header != nullptr) size = std::copy(header->begin(), header->end(), &input[size]) - input.data();
+  Key key;
+  crypto_generichash(key.data(), key.size(), input.data(), size, secret.data(), secret.size());
+  return key;
+}
+
 }  // namespace
 
 Key::~Key() { sodium_memzero(data(), size()); }
+
+std::shared_ptr<const KeyPair> KeyPair::make() {
+  init_crypto();
+  auto pair = std::make_shared<KeyPair>();
+  crypto_kx_keypair(pair->public_key.data(), pair->secret_key.data());
+  return pair;
+}
 
 // --- SecretStream -------------------------------------------------------------------------------------------------
 
@@ -123,30 +143,38 @@ std::optional<std::string_view> SecretStream::open(char* sealed, size_t size) {
 std::string Handshake::call() {
   init_crypto();
   hello_ = head(kClientMagic, static_cast<uint8_t>(purpose_));
-  add_nonce(hello_);
+  if (exchanges_keys()) {
+    keys_ = KeyPair::make();
+    text_of(keys_->public_key).copy(&hello_[kNonceAt], kPublicKeySize);
+  } else {
+    add_nonce(hello_);
+  }
   return hello_;
 }
 
-Verdict Handshake::answered(std::string_view server_hello, SecretStream& in, SecretStream& out, std::string& proof) {
+Verdict Handshake::answered(std::string_view server_hello, SecretStream& out, std::string& proof) {
   if (!begins_server_hello(server_hello)) return Verdict::kNotMuster;
   if (!read_peer(server_hello)) return Verdict::kOtherVersion;
-  agree(hello_, server_hello.substr(0, kHeadSize));
-  StreamHeader theirs = header_at(server_hello, kHeadSize);
-  proof.assign(kProofSize, '\0');
-  if (!proves(server_hello, kHeadSize + kHeaderSize, derive(kServerProof, &theirs))) return Verdict::kWrongToken;
-  in.start_opening(derive(kServerKey), theirs);
+  agree(hello_, server_hello);
+  const Key to_prove = secret_;
+  std::memcpy(peer_key_.data(), server_hello.data() + kHeadSize, kPublicKeySize);
+  if (!exchange_keys(false)) return Verdict::kNotMuster;
   StreamHeader ours = out.start_sealing(derive(kClientKey));
   proof = text_of(ours);
-  proof += text_of(derive(kClientProof, &ours));
+  proof += text_of(keyed(to_prove, kClientProof, &ours));
   return Verdict::kGood;
 }
 
-Verdict Handshake::called(std::string_view client_hello, SecretStream& out, std::string& answer) {
+void Handshake::enter(std::string_view entry_header, SecretStream& in) const {
+  in.start_opening(derive(kServerKey), header_at(entry_header, 0));
+}
+
+Verdict Handshake::called(std::string_view client_hello, std::string& answer) {
   init_crypto();
   if (!begins_client_hello(client_hello)) return Verdict::kNotMuster;
   answer = head(kServerMagic, 0);
   if (!read_peer(client_hello)) {
-    answer.resize(kServerHelloSize);
+    answer.resize(kRefusalSize);
     return Verdict::kOtherVersion;
   }
   auto purpose = static_cast<uint8_t>(client_hello[10]);
@@ -155,24 +183,29 @@ Verdict Handshake::called(std::string_view client_hello, SecretStream& out, std:
   purpose_ = static_cast<Purpose>(purpose);
   if (purpose_ == Purpose::kSealedToken) return Verdict::kAsksToken;
   add_nonce(answer);
+  answer.resize(kServerHelloSize);
+  if (exchanges_keys()) {
+    if (!keys_) keys_ = KeyPair::make();
+    text_of(keys_->public_key).copy(&answer[kHeadSize], kPublicKeySize);
+    std::memcpy(peer_key_.data(), client_hello.data() + kNonceAt, kPublicKeySize);
+  }
   agree(client_hello, answer);
-  StreamHeader ours = out.start_sealing(derive(kServerKey));
-  answer += text_of(ours);
-  answer += text_of(derive(kServerProof, &ours));
   return Verdict::kGood;
 }
 
-Verdict Handshake::proven(std::string_view proof, SecretStream& in) {
+Verdict Handshake::proven(std::string_view proof, SecretStream& in, SecretStream& out, std::string& entry_header) {
   StreamHeader theirs = header_at(proof, 0);
   if (!proves(proof, kHeaderSize, derive(kClientProof, &theirs))) return Verdict::kWrongToken;
+  if (!exchange_keys(true)) return Verdict::kNotMuster;
   in.start_opening(derive(kClientKey), theirs);
+  entry_header = text_of(out.start_sealing(derive(kServerKey)));
   return Verdict::kGood;
 }
 
 bool Handshake::begins_client_hello(std::string_view bytes) { return begins(bytes, kClientMagic); }
 bool Handshake::begins_server_hello(std::string_view bytes) { return begins(bytes, kServerMagic); }
 
-// The secret of this connection. Whoever knows the token and has seen both hellos has it, and nobody else.
+// The secret of this connection's proof: the holders of the token that have seen both hellos have it.
 void Handshake::agree(std::string_view client_hello, std::string_view server_hello) {
   crypto_generichash_state state;
   crypto_generichash_init(&state, token_.data(), Token::kSize, secret_.size());
@@ -183,13 +216,29 @@ void Handshake::agree(std::string_view client_hello, std::string_view server_hel
   sodium_memzero(&state, sizeof state);
 }
 
+// Adds what the two sides' ephemeral keys make. False: the peer's key is none.
+bool Handshake::exchange_keys(bool server) {
+  if (!exchanges_keys()) return true;
+  struct Shared {
+    Key up, down;  // what crypto_kx has for each direction; here both are hashed together
+  } shared;
+  const unsigned char *own = keys_->public_key.data(), *secret = keys_->secret_key.data(), *peer = peer_key_.data();
+  const int failed = server ? crypto_kx_server_session_keys(shared.up.data(), shared.down.data(), own, secret, peer)
+                            : crypto_kx_client_session_keys(shared.down.data(), shared.up.data(), own, secret, peer);
+  if (failed != 0) return false;
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, secret_.data(), secret_.size(), secret_.size());
+  crypto_generichash_update(&state, bytes_of(kExchangeLabel), kExchangeLabel.size());
+  crypto_generichash_update(&state, shared.up.data(), shared.up.size());
+  crypto_generichash_update(&state, shared.down.data(), shared.down.size());
+  crypto_generichash_final(&state, secret_.data(), secret_.size());
+  sodium_memzero(&state, sizeof state);
+  keys_.reset();
+  return true;
+}
+
 Key Handshake::derive(std::string_view label, const StreamHeader* header) const {
-  std::array<unsigned char, 64> input;
-  size_t size = label.copy(reinterpret_cast<char*>(input.data()), input.size());
-  if (header != nullptr) size = std::copy(header->begin(), header->end(), &input[size]) - input.data();
-  Key key;
-  crypto_generichash(key.data(), key.size(), input.data(), size, secret_.data(), secret_.size());
-  return key;
+  return keyed(secret_, label, header);
 }
 
 // False: another version. Nodes agree on more than this protocol (descriptions, reports, what options mean), so the same

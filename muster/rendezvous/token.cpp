@@ -14,6 +14,8 @@ static_assert(Token::kSize >= crypto_generichash_KEYBYTES_MIN && Token::kSize <=
 
 // Apart from every other use of the same secret.
 constexpr std::string_view kJobLabel = "muster job token";
+constexpr std::string_view kWordsLabel = "muster job token from words";
+static_assert(kWordsLabel.size() >= crypto_generichash_KEYBYTES_MIN);
 
 const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
@@ -58,6 +60,32 @@ Token Token::derive(std::string_view secret, std::string_view job) {
   crypto_generichash_final(&state, token.bytes_.data(), kSize);
   sodium_memzero(&state, sizeof state);
   return token;
+}
+
+Result<Token> Token::derive_from_words(std::string_view secret, std::string_view job) {
+  if (parse(secret)) return derive(trim(secret), job);
+  init_crypto();
+  // A salt need not be secret, and all nodes must have the same: a table of guesses made for one job fits no other.
+  std::array<unsigned char, crypto_pwhash_SALTBYTES> salt;
+  crypto_generichash(salt.data(), salt.size(), bytes_of(job), job.size(), bytes_of(kWordsLabel), kWordsLabel.size());
+  Token token;
+  if (crypto_pwhash(token.bytes_.data(), kSize, secret.data(), secret.size(), salt.data(),
+                    crypto_pwhash_OPSLIMIT_INTERACTIVE, crypto_pwhash_MEMLIMIT_INTERACTIVE,
+                    crypto_pwhash_ALG_ARGON2ID13) != 0)
+    return Error{ErrorKind::kSystem,
+                 fmt::format("not enough memory to turn the secret into a token: it takes {} MiB",
+                             crypto_pwhash_MEMLIMIT_INTERACTIVE >> 20),
+                 "give a random secret of 64 hexadecimal digits, which takes none: openssl rand -hex 32"};
+  return token;
+}
+
+void Token::set_job(std::string job) {
+  job_ = std::move(job);
+  if (job_.size() > kLongestJob) job_.resize(kLongestJob);
+}
+
+bool Token::same_job(std::string_view one, std::string_view other) {
+  return one == other || one == kAnyJob || other == kAnyJob;
 }
 
 std::string Token::hex() const {

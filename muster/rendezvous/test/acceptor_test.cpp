@@ -19,6 +19,8 @@ using test::End;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
 
 // A stranger's: one who says nothing at all stays with the kernel for a second.
 constexpr std::string_view kFirst = "\xD7";
@@ -34,7 +36,8 @@ struct Door {
   std::vector<std::string> refused;
   std::optional<Acceptor> acceptor;
 
-  explicit Door(AcceptorOptions options = {}) {
+  explicit Door(AcceptorOptions options = {}, const std::string& job = {}) {
+    token.set_job(job);
     options.token = token;
     Acceptor::Handlers handlers;
     handlers.joined = [this](std::unique_ptr<Channel> channel) { joined.push_back(std::move(channel)); };
@@ -147,6 +150,73 @@ TEST(Acceptor, TellsOfAWrongTokenAgainWhenItsTimeHasCome) {
   Door door(options);
   auto one = door.join(Token::random()), other = door.join(Token::random());
   ASSERT_TRUE(door.until([&] { return door.refused.size() == 2; }));
+}
+
+TEST(Acceptor, TellsOfANodeOfAnotherJobInOtherWords) {
+  AcceptorOptions options;
+  Door door(options, "Slurm job 41");
+  Token other = door.token;
+  other.set_job("Slurm job 42");
+  auto client = door.join(other);
+  ASSERT_TRUE(door.until([&] { return door.refused.size() == 1; }));
+  EXPECT_THAT(door.refused[0],
+              HasSubstr("127.0.0.1 belongs to another job of yours: Slurm job 42; this is Slurm job 41"));
+  EXPECT_THAT(door.refused[0], Not(HasSubstr("wrong token")));
+  EXPECT_THAT(door.joined, IsEmpty());
+}
+
+TEST(Acceptor, TellsOfSoManyRefusalsAndCountsTheRest) {
+  AcceptorOptions options;
+  options.refusal_pause = options.same_refusal_pause = Duration(0);
+  options.most_refusals = 2;
+  options.refusal_window = milliseconds(300);
+  Door door(options);
+  std::vector<std::unique_ptr<End>> clients;
+  for (int i = 0; i < 5; ++i) clients.push_back(door.join(Token::random()));
+  ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 5; }));
+  EXPECT_THAT(door.refused, SizeIs(testing::Le(4)));  // 2, unless this machine took a whole window for them
+  ASSERT_TRUE(door.until([&] { return !door.logged.empty(); }));
+  EXPECT_THAT(door.logged[0], HasSubstr("more connections within 0.3 s"));
+  const size_t before = door.refused.size();
+  clients.push_back(door.join(Token::random()));
+  ASSERT_TRUE(door.until([&] { return door.refused.size() == before + 1; })) << "a new window";
+}
+
+TEST(Acceptor, NamesAPeerThatSpeaksTorchrunsProtocol) {
+  std::vector<std::string> refused;
+  net::EventLoop loop;
+  Log log([](LogLevel, std::string_view) {});
+  Acceptor::Handlers handlers;
+  handlers.refused = [&](const net::Address&, const Error& why) { refused.push_back(why.text()); };
+  Acceptor acceptor(loop, log, {}, std::move(handlers));
+  auto listener = net::listen_tcp({.port = 0, .loopback_only = true});
+  acceptor.listen(std::move(listener->fd));
+  auto web = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
+  auto torch = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
+  ASSERT_EQ(::send(web->get(), "GET /", 5, 0), 5);
+  ASSERT_EQ(::send(torch->get(), "\0\xCE\xF7\x85\x3C", 5, 0), 5);
+  ASSERT_TRUE(test::run_until(loop, [&] { return acceptor.strangers_dropped() == 2; }));
+  EXPECT_THAT(refused, ElementsAre(HasSubstr("127.0.0.1 speaks torchrun's protocol")));
+}
+
+TEST(Acceptor, ServesWithNewKeysAfterAWhile) {
+  AcceptorOptions options;
+  options.key_time = milliseconds(1);
+  Door door(options);
+  auto public_key = [&] {
+    Handshake client(door.token, Purpose::kControl);
+    Fd socket = door.connect(client.call());
+    std::string hello(kServerHelloSize, '\0');
+    ssize_t size = -1;
+    EXPECT_TRUE(
+        door.until([&] { return (size = ::recv(socket.get(), hello.data(), hello.size(), MSG_DONTWAIT)) > 0; }));
+    return hello.substr(kClientHelloSize);
+  };
+  const std::string first = public_key();
+  bool time_is_over = false;
+  door.loop.call_after(10 * options.key_time, [&] { time_is_over = true; });
+  ASSERT_TRUE(door.until([&] { return time_is_over; }));
+  EXPECT_NE(public_key(), first);
 }
 
 TEST(Acceptor, TellsOfAnotherVersion) {

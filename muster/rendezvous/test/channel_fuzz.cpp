@@ -29,11 +29,11 @@ std::string receive(const Fd& socket) {
 }  // namespace
 
 // Bytes for a server, in pieces. The first byte of the input says how far the client gets before it goes wrong: it
-// knows nothing, has sent a good hello, or holds the token and has proven it. The rest is a list of lengths and bytes.
+// knows nothing, has sent a good hello, has proven the token but not named its job, or is in. The rest is a list of lengths and bytes.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   std::string_view input(reinterpret_cast<const char*>(data), size);
-  int stage = input[0] & 3;
+  const int stage = input[0] & 7;
   input.remove_prefix(1);
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) return 0;
@@ -54,17 +54,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                      stage == 3 ? ChannelImpl::Other([](Fd, std::string_view) {}) : ChannelImpl::Other());
 
   Handshake handshake(token, Purpose::kControl);
-  SecretStream in, out;
-  if (stage == 1 || stage == 2) {
+  SecretStream out;
+  if (stage == 1 || stage == 2 || stage == 4) {
     send_all(client, handshake.call());
     turn(loop);
     std::string proof;
-    if (handshake.answered(receive(client), in, out, proof) != Verdict::kGood) std::abort();
-    if (stage == 2) {
-      send_all(client, proof);
-      turn(loop);
-      if (!opened) std::abort();
-    }
+    if (handshake.answered(receive(client), out, proof) != Verdict::kGood) std::abort();
+    if (stage == 2) out.seal({}, proof);
+    if (stage != 1) send_all(client, proof);
+    turn(loop);
+    if (opened != (stage == 2)) std::abort();
   }
   while (!input.empty()) {
     auto length = static_cast<uint8_t>(input[0]);

@@ -2,12 +2,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sodium.h>
 
 #include <future>
 #include <thread>
 
 #include "muster/base/version.h"
 #include "muster/net/socket.h"
+#include "muster/rendezvous/crypto.h"
 #include "muster/rendezvous/handshake.h"
 #include "muster/rendezvous/test/channel_pair.h"
 
@@ -69,19 +71,105 @@ TEST(Channel, AWrongTokenIsToldOnBothSides) {
   EXPECT_THAT(pair.server.messages, IsEmpty());
 }
 
-TEST(Channel, AGreetingIsForWhoHoldsTheTokenAndComesFirst) {
+TEST(Channel, AGreetingIsForHoldersOfTheTokenAndComesFirst) {
   Token token = Token::random();
-  int asked = 0;
   Channel::Options greeting = options_with(token);
-  greeting.greeting = [&] { return fmt::format("greeting {}", ++asked); };
-  Pair stranger(greeting, options_with(Token::random()));
-  ASSERT_TRUE(test::run_until(stranger.loop, [&] { return !stranger.client.closed.empty(); }));
-  EXPECT_EQ(asked, 0);
+  greeting.greeting = [] { return std::string("greeting"); };
+  Relay stranger(greeting, options_with(Token::random()));
+  stranger.run();
+  EXPECT_THAT(stranger.client.why(), HasSubstr("wrong token"));
+  EXPECT_THAT(stranger.server.messages, IsEmpty());
+  EXPECT_EQ(stranger.up.find("greeting"), std::string::npos);
 
   Pair pair(greeting, options_with(token));
   pair.client.channel->send("early");
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return pair.server.messages.size() == 2; }));
-  EXPECT_THAT(pair.server.messages, ElementsAre("greeting 1", "early"));
+  EXPECT_THAT(pair.server.messages, ElementsAre("greeting", "early"));
+}
+
+// A stranger that connects gets nothing that depends on the token, so nothing to check guesses against.
+TEST(Channel, TheClientProvesFirst) {
+  Relay guess(options_with(Token::random()), options_with(Token::random()));
+  guess.run();
+  ASSERT_EQ(guess.down.size(), kServerHelloSize + kEntryHeaderSize + kLengthSize);
+  EXPECT_EQ(guess.down.substr(kServerHelloSize), std::string(kEntryHeaderSize + kLengthSize, '\0'));
+}
+
+// --- which job --------------------------------------------------------------------------------------------------------
+
+Channel::Options of_job(Token token, std::string job) {
+  token.set_job(std::move(job));
+  return options_with(token);
+}
+
+TEST(Channel, TwoJobsWithOneSecretDoNotMeetAndEachIsToldTheOther) {
+  const Token token = Token::random();
+  Pair pair(of_job(token, "Slurm job 42"), of_job(token, "Slurm job 41"));
+  pair.client.channel->send("join");
+  ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty() && !pair.server.closed.empty(); }));
+  EXPECT_THAT(pair.client.why(), HasSubstr("belongs to another job of yours: Slurm job 41; this is Slurm job 42; "));
+  EXPECT_THAT(pair.server.why(), HasSubstr("belongs to another job of yours: Slurm job 42; this is Slurm job 41; "));
+  EXPECT_THAT(pair.client.why(), HasSubstr("MUSTER_TOKEN"));
+  EXPECT_EQ(pair.client.opened + pair.server.opened, 0);
+  EXPECT_THAT(pair.server.messages, IsEmpty());
+}
+
+TEST(Channel, ANodeWithoutASchedulerIsNotOfASchedulersJob) {
+  const Token token = Token::random();
+  Pair pair(of_job(token, ""), of_job(token, "Slurm job 41"));
+  ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty(); }));
+  EXPECT_THAT(pair.client.why(), HasSubstr("another job of yours: Slurm job 41; this is no scheduler's job"));
+}
+
+TEST(Channel, AJobOfSeveralSchedulersJobsTakesAll) {
+  const Token token = Token::random();
+  const std::string any(Token::kAnyJob);
+  EXPECT_TRUE(Pair(of_job(token, "Slurm job 42"), of_job(token, any)).open());
+  EXPECT_TRUE(Pair(of_job(token, any), of_job(token, "")).open());
+  EXPECT_TRUE(Pair(of_job(token, std::string(1000, 'x')), of_job(token, std::string(1000, 'x'))).open());
+}
+
+// --- forward secrecy --------------------------------------------------------------------------------------------------
+
+// What the handshake was before it exchanged keys: a hash of both hellos under the token.
+Key key_without_exchange(const Token& token, const std::string& hellos, std::string_view label) {
+  init_crypto();
+  Key session, key;
+  const std::string all = "muster session" + hellos;
+  auto bytes = [](std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); };
+  crypto_generichash(session.data(), session.size(), bytes(all), all.size(), token.data(), Token::kSize);
+  crypto_generichash(key.data(), key.size(), bytes(label), label.size(), session.data(), session.size());
+  return key;
+}
+
+// Whether the holder of the token can read the first message of a recorded connection.
+bool readable_with_the_token(Purpose purpose) {
+  const Token token = Token::random();
+  Relay relay(options_with(token, purpose), options_with(token));
+  relay.run();
+  EXPECT_EQ(relay.client.opened, 1);
+  const std::string hellos = relay.up.substr(0, kClientHelloSize) + relay.down.substr(0, kServerHelloSize);
+  StreamHeader header;
+  relay.up.copy(reinterpret_cast<char*>(header.data()), header.size(), kClientHelloSize);
+  SecretStream stream;
+  stream.start_opening(key_without_exchange(token, hellos, "client to server"), header);
+  std::string frame = relay.up.substr(kClientHelloSize + kProofSize + kLengthSize);
+  return stream.open(frame.data(), frame.size()).has_value();
+}
+
+TEST(Channel, ATokenThatIsStolenLaterOpensNoRecordedConnection) {
+  EXPECT_FALSE(readable_with_the_token(Purpose::kControl));
+  EXPECT_FALSE(readable_with_the_token(Purpose::kOutput));
+  EXPECT_TRUE(readable_with_the_token(Purpose::kHeartbeat)) << "the check itself works";
+}
+
+TEST(Channel, APublicKeyThatIsNoneIsRefused) {
+  SecretStream in, out;
+  std::string answer, proof;
+  Handshake client(Token(), Purpose::kControl), server(Token(), Purpose::kControl);
+  ASSERT_EQ(server.called(client.call(), answer), Verdict::kGood);
+  answer.replace(kClientHelloSize, 32, std::string(32, '\0'));
+  EXPECT_EQ(client.answered(answer, out, proof), Verdict::kNotMuster);
 }
 
 TEST(Channel, InsecureAndSecureDoNotMeet) {
@@ -145,8 +233,8 @@ TEST(Channel, TheServerRefusesAnotherVersionAndNamesBoth) {
   EXPECT_THAT(relay.server.why(),
               HasSubstr(fmt::format("speaks muster {} (protocol {})", version(), kProtocolVersion ^ 0x41)));
   EXPECT_THAT(relay.server.why(), HasSubstr(ours));
-  EXPECT_EQ(relay.down.size(), kServerHelloSize);
-  EXPECT_EQ(relay.down.substr(kClientHelloSize), std::string(kServerHelloSize - kClientHelloSize, '\0'));
+  EXPECT_EQ(relay.down.size(), kRefusalSize);
+  EXPECT_EQ(relay.down.substr(kClientHelloSize), std::string(kRefusalSize - kClientHelloSize, '\0'));
 }
 
 TEST(Channel, AnotherVersionOfTheSameProtocolIsRefusedToo) {
@@ -256,6 +344,10 @@ void exchange(Relay& relay) {
   relay.run();
 }
 
+// All that the client, and the server, say before the connection is open.
+constexpr size_t kWholeProof = kClientHelloSize + kProofSize + kLengthSize + kSealSize;
+constexpr size_t kWholeEntry = kServerHelloSize + kEntryHeaderSize + kLengthSize + kSealSize;
+
 // At whatever byte the peer goes: one closed(), and no message but the whole ones.
 TEST(Channel, ThePeerMayCloseAtEveryByte) {
   Relay whole;
@@ -268,15 +360,15 @@ TEST(Channel, ThePeerMayCloseAtEveryByte) {
     ASSERT_EQ(relay.server.closed.size(), 1) << cut;
     EXPECT_EQ(relay.server.closed[0].kind, ErrorKind::kPeer);
     EXPECT_THAT(relay.server.why(), HasSubstr("closed by the peer"));
-    EXPECT_EQ(relay.server.opened, cut >= kClientHelloSize + kProofSize ? 1 : 0);
-    EXPECT_EQ(relay.server.messages.size(), cut < kClientHelloSize + kProofSize + kLengthSize + kSealSize + 3 ? 0 : 1);
+    EXPECT_EQ(relay.server.opened, cut >= kWholeProof ? 1 : 0);
+    EXPECT_EQ(relay.server.messages.size(), cut < kWholeProof + kLengthSize + kSealSize + 3 ? 0 : 1);
   }
   for (size_t cut = 0; cut < whole.down.size(); ++cut) {
     Relay relay;
     relay.down_limit = cut;
     exchange(relay);
     ASSERT_EQ(relay.client.closed.size(), 1) << cut;
-    EXPECT_EQ(relay.client.opened, cut >= kServerHelloSize + kLengthSize + kSealSize ? 1 : 0);
+    EXPECT_EQ(relay.client.opened, cut >= kWholeEntry ? 1 : 0);
     EXPECT_THAT(relay.client.messages, IsEmpty());
   }
 }
@@ -293,7 +385,7 @@ TEST(Channel, NoByteCanBeChanged) {
     EXPECT_EQ(relay.server.closed.size(), 1) << flip;
     EXPECT_LT(relay.server.messages.size(), 2) << flip;
     for (const std::string& message : relay.server.messages) EXPECT_EQ(message, "one");
-    if (flip < kClientHelloSize + kProofSize) {
+    if (flip < kWholeProof) {
       EXPECT_EQ(relay.server.opened, 0) << flip;
     }
   }
@@ -304,7 +396,7 @@ TEST(Channel, NoByteCanBeChanged) {
     relay.close();
     EXPECT_EQ(relay.client.closed.size(), 1) << flip;
     EXPECT_THAT(relay.client.messages, IsEmpty());
-    if (flip < kServerHelloSize + kLengthSize + kSealSize) {
+    if (flip < kWholeEntry) {
       EXPECT_EQ(relay.client.opened, 0) << flip;
     }
   }

@@ -133,24 +133,76 @@ TEST(Connector, AWrongTokenEverywhereIsFinal) {
   EXPECT_THAT(one.ends[0]->why(), HasSubstr("wrong token"));
 }
 
-TEST(Connector, AnotherVersionIsFinal) {
+// Answers every hello as a muster of another version does.
+struct OtherVersion {
+  net::EventLoop& loop;
+  net::Listener listener = *net::listen_tcp({.port = 0, .loopback_only = true});
+  Fd accepted;
+
+  explicit OtherVersion(net::EventLoop& on) : loop(on) {
+    loop.watch(listener.fd.get(), EPOLLIN, [this](uint32_t) {
+      accepted = *net::accept_tcp(listener.fd.get(), nullptr);
+      std::string refusal(kRefusalSize, '\0');
+      refusal.replace(0, 8, "\xD7muster!");
+      refusal[8] = 9;
+      refusal.replace(12, 5, "9.8.7");
+      EXPECT_EQ(::send(accepted.get(), refusal.data(), refusal.size(), 0), static_cast<ssize_t>(refusal.size()));
+    });
+  }
+  ~OtherVersion() { loop.unwatch(listener.fd.get()); }
+};
+
+TEST(Connector, AnotherVersionEverywhereIsFinal) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  auto listener = net::listen_tcp({.port = 0, .loopback_only = true});
-  Fd accepted;
-  loop.watch(listener->fd.get(), EPOLLIN, [&](uint32_t) {
-    accepted = *net::accept_tcp(listener->fd.get(), nullptr);
-    std::string refusal(kServerHelloSize, '\0');
-    refusal.replace(0, 8, "\xD7muster!");
-    refusal[8] = 9;
-    refusal.replace(12, 5, "9.8.7");
-    EXPECT_EQ(::send(accepted.get(), refusal.data(), refusal.size(), 0), static_cast<ssize_t>(refusal.size()));
-  });
-  connecting.start({loopback(listener->port), loopback(free_port())}, seconds(60), seconds(600));
+  OtherVersion one(loop);
+  Server stranger(loop, Token::random());
+  connecting.start({loopback(stranger.port), loopback(one.listener.port)}, seconds(60), seconds(600));
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
   EXPECT_THAT(connecting.result->error().message, HasSubstr("speaks muster 9.8.7 (protocol 9), this is muster"));
-  loop.unwatch(listener->fd.get());
+}
+
+// Nothing proves who has sent that: a stranger at one port must not keep a node from its job.
+TEST(Connector, AnotherVersionAtOneAddressIsPassedOver) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  OtherVersion stranger(loop);
+  Server server(loop, connecting.token);
+  connecting.start({loopback(stranger.listener.port), loopback(server.port)}, seconds(60), seconds(600));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_TRUE(*connecting.result) << connecting.result->error().text();
+  EXPECT_EQ((**connecting.result)->peer().port(), server.port);
+}
+
+Token of_job(Token token, std::string job) {
+  token.set_job(std::move(job));
+  return token;
+}
+
+TEST(Connector, AnotherJobEverywhereIsFinalAndBothAreNamed) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server server(loop, of_job(connecting.token, "Slurm job 41"));
+  connecting.token.set_job("Slurm job 42");
+  connecting.start({loopback(server.port)}, seconds(60), seconds(600));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_FALSE(*connecting.result);
+  EXPECT_THAT(connecting.result->error().message,
+              HasSubstr(fmt::format("127.0.0.1:{} belongs to another job of yours: Slurm job 41; this is Slurm job 42",
+                                    server.port)));
+}
+
+TEST(Connector, GoesOnFromAnotherJobToItsOwn) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  Server other(loop, of_job(connecting.token, "Slurm job 41"));
+  connecting.token.set_job("Slurm job 42");
+  Server own(loop, connecting.token);
+  connecting.start({loopback(other.port), loopback(own.port)}, seconds(60), seconds(600));
+  ASSERT_TRUE(connecting.finish());
+  ASSERT_TRUE(*connecting.result) << connecting.result->error().text();
+  EXPECT_EQ((**connecting.result)->peer().port(), own.port);
 }
 
 TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
@@ -251,16 +303,21 @@ struct SlowServer {
   void answer() {
     loop.unwatch(socket.get());
     std::string answer;
-    ASSERT_EQ(handshake.called(read(kClientHelloSize), out, answer), Verdict::kGood);
+    ASSERT_EQ(handshake.called(read(kClientHelloSize), answer), Verdict::kGood);
     write(answer);
   }
 
   // The greeting that came with the proof.
   std::string let_in() {
-    EXPECT_EQ(handshake.proven(read(kProofSize), in), Verdict::kGood);
     std::string entry;
+    EXPECT_EQ(handshake.proven(read(kProofSize), in, out, entry), Verdict::kGood);
+    EXPECT_EQ(read_sealed(), "") << "the job's name";
     out.seal({}, entry);
     write(entry);
+    return read_sealed();
+  }
+
+  std::string read_sealed() {
     std::string sealed = read(static_cast<unsigned char>(read(kLengthSize)[0]));
     return std::string(in.open(sealed.data(), sealed.size()).value_or("?"));
   }
