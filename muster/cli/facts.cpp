@@ -175,6 +175,7 @@ Facts real_facts(int launcher) {
     auto munge = rendezvous::Munge::open();
     return munge && munge->seal(rendezvous::Token::random(), "").ok();
   };
+  facts.token_file = read_token_file;
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
   facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
                             const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };

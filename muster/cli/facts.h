@@ -64,7 +64,9 @@ struct Facts {
   std::function<Result<bool>(const std::string&)> is_loopback;
   // A small text file.
   std::function<Result<std::string>(const std::string&)> read_file;
-  // The user's key (user_key.h); `make` it where there is none.
+  // What is in the file of --token-file (user_key.h).
+  std::function<Result<std::string>(const std::string&)> token_file;
+  // The user's key (user_key.h); `make` it if there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this
   // process: all that is asked here from then on follows from it. A line that fails has been shown with its output.

@@ -79,7 +79,7 @@ Result<void> Planner::check_node_options() const {
   MUSTER_TRY_VOID(seconds(Opt::kJoinTimeout, kLeastJoinTimeout));
   MUSTER_TRY_VOID(seconds(Opt::kLease, kLeastLease));
   MUSTER_TRY_VOID(integer(Opt::kCrashLoop, 0, INT32_MAX));
-  if (parsed_.given(Opt::kTokenFile) && !parsed_.flag(Opt::kInsecure)) MUSTER_TRY_VOID(given_secret());
+  if (parsed_.given(Opt::kTokenFile) && !parsed_.flag(Opt::kInsecure)) MUSTER_TRY_VOID(token_file());
   return {};
 }
 

@@ -115,8 +115,11 @@ class Planner {
   Result<int> node_rank(int nodes, const Endpoint& endpoint);
   Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);
   void doubt_the_first(launcher::Symmetric& spec);
-  Result<std::string> given_secret() const;
-  Result<rendezvous::Token> token(const std::string& run_id, int port, launcher::Symmetric& spec);
+  Result<std::string> token_file() const;
+  Result<std::optional<std::string>> given_secret() const;
+  std::string job_name(const NodeRange& nodes, bool secret_given) const;
+  Result<rendezvous::Token> token(const std::string& meeting, const NodeRange& nodes, launcher::Symmetric& spec);
+  Result<rendezvous::Token> secret_token(const std::string& meeting, const std::optional<std::string>& secret);
 
   // job_rendezvous.cpp: where the workers meet.
   Result<void> plan_rendezvous();

@@ -1,6 +1,7 @@
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
+#include "muster/cluster/scheduler_job.h"
 #include "muster/launcher/door.h"
 
 // Nodes that each run their own muster: where they meet and who hosts, by torchrun's rules.
@@ -98,7 +99,7 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   job_.rdzv_backend = promised ? "static" : "c10d";
   job_.master_addr = promised ? endpoint.host : "";
   MUSTER_TRY(job_.run_id, common_id());
-  MUSTER_TRY(job_.membership->token, token(job_.run_id, endpoint.port, spec));
+  MUSTER_TRY(job_.membership->token, token(fmt::format("{}\n{}", endpoint.port, job_.run_id), nodes, spec));
   plan_.mode_why = here_ ? here_->what : fmt::format("--nnodes {}, no hosts named", text(Opt::kNnodes));
   plan_.nodes = std::move(spec);
   return {};
@@ -188,44 +189,68 @@ void Planner::doubt_the_first(Symmetric& spec) {
   spec.membership.way_in = fmt::format("{}; else {}", spec.doubt, spec.membership.way_in);
 }
 
-Result<std::string> Planner::given_secret() const {
-  const std::string& file = text(Opt::kTokenFile);
-  auto secret = facts_.read_file(file);
-  if (!secret) return about(Opt::kTokenFile, {ErrorKind::kUsage, secret.error().message, "give a file you may read"});
-  if (trim(*secret).empty())
-    return about(Opt::kTokenFile, {ErrorKind::kUsage, fmt::format("'{}' is empty", file), "write any text into it"});
-  return std::string(trim(*secret));
+Result<std::string> Planner::token_file() const {
+  auto secret = facts_.token_file(text(Opt::kTokenFile));
+  if (!secret) return about(Opt::kTokenFile, secret.error());
+  return *std::move(secret);
 }
 
-// Derived with what all nodes of the job, and no other job, have in common. Not with the host of the endpoint: the node
-// that has it may be told localhost.
-Result<rendezvous::Token> Planner::token(const std::string& run_id, int port, Symmetric& spec) {
-  const std::string job = fmt::format("{}\n{}", port, run_id);
-  if (parsed_.flag(Opt::kInsecure)) {
-    if (parsed_.given(Opt::kTokenFile))
-      return Error{ErrorKind::kUsage, "--insecure and --token-file exclude each other", "leave one of them out"};
-    job_.membership->open_to_all = true;
-    return rendezvous::Token::derive("", job);  // no secret, but no other job's either
-  }
+// What the user has given the nodes to know each other by. Nothing: --insecure, or nothing was given.
+Result<std::optional<std::string>> Planner::given_secret() const {
+  const bool insecure = parsed_.flag(Opt::kInsecure);
+  if (insecure && parsed_.given(Opt::kTokenFile))
+    return Error{ErrorKind::kUsage, "--insecure and --token-file exclude each other", "leave one of them out"};
+  if (insecure) return std::optional<std::string>();
   if (parsed_.given(Opt::kTokenFile)) {
-    MUSTER_TRY(std::string secret, given_secret());
-    return rendezvous::Token::derive(secret, job);
+    MUSTER_TRY(std::string secret, token_file());
+    return std::optional(std::move(secret));
   }
-  if (auto secret = facts_.getenv(std::string(kTokenVariable)); secret && !trim(*secret).empty())
-    return rendezvous::Token::derive(trim(*secret), job);
+  auto secret = facts_.getenv(std::string(kTokenVariable));
+  if (!secret || trim(*secret).empty()) return std::optional<std::string>();
+  return std::optional(std::string(trim(*secret)));
+}
+
+// Which job this node is of (Token::job()): the scheduler's, and its step if the step has as many nodes as the job may
+// have. A job that spans several of the scheduler's, or of which some nodes have none, is one if its user says so by a
+// secret of his own; a secret alone is not enough while the scheduler's job has all the nodes that it may have, or a
+// script with a secret in it that is submitted twice would become one job.
+std::string Planner::job_name(const NodeRange& nodes, bool secret_given) const {
+  std::string job = cluster::scheduler_job(facts_.getenv, facts_.read_file);
+  const int allocated = here_ ? here_->allocated : 0;
+  if (secret_given && (job.empty() || nodes.max > allocated)) return std::string(rendezvous::Token::kAnyJob);
+  const bool in_step = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask &&
+                       nodes.max <= static_cast<int>(here_->nodes.size());
+  return in_step ? fmt::format("step {} of {}", here_->step_id, job) : job;
+}
+
+// `meeting` is what all nodes of the job have in common besides: the port and the run id. Not the host of the endpoint:
+// the node that has it may be told localhost.
+Result<rendezvous::Token> Planner::token(const std::string& meeting, const NodeRange& nodes, Symmetric& spec) {
+  MUSTER_TRY(const std::optional<std::string> secret, given_secret());
+  const std::string job = job_name(nodes, secret.has_value());
+  rendezvous::Token token;
   // All tasks of Slurm have munge, or none has; and it needs no home directory that they share.
-  if (here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask && facts_.munge()) {
-    // Of a step as a whole no other has the name; nodes of several steps have no more in common than where they meet.
-    spec.sealed_as = fmt::format("symmetric\n{}\n{}", derived_ ? derived_name() : "", job);
-    return rendezvous::Token();
+  const bool in_slurm = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask;
+  if (!secret && !parsed_.flag(Opt::kInsecure) && in_slurm && facts_.munge()) {
+    spec.sealed_as = fmt::format("symmetric\n{}\n{}", job, meeting);
+  } else {
+    MUSTER_TRY(token, secret_token(meeting, secret));
   }
-  MUSTER_TRY(std::optional<std::string> key, facts_.user_key(ours_ && !parsed_.flag(Opt::kDryRun)));
-  if (key) return rendezvous::Token::derive(*key, job);
-  if (!ours_)
-    note(LogLevel::kWarning,
-         "no MUSTER_TOKEN, no --token-file and no key: as with torchrun, whoever reaches the port can join");
-  job_.membership->open_to_all = true;
-  return rendezvous::Token::derive("", job);
+  token.set_job(job);
+  return token;
+}
+
+Result<rendezvous::Token> Planner::secret_token(const std::string& meeting, const std::optional<std::string>& secret) {
+  if (secret) return rendezvous::Token::derive_from_words(*secret, meeting);
+  std::optional<std::string> key;
+  if (!parsed_.flag(Opt::kInsecure)) {
+    MUSTER_TRY(key, facts_.user_key(ours_ && !parsed_.flag(Opt::kDryRun)));
+    if (!key && !ours_)
+      note(LogLevel::kWarning,
+           "no MUSTER_TOKEN, no --token-file and no key: as with torchrun, every process that reaches the port can join");
+  }
+  job_.membership->open_to_all = !key;
+  return rendezvous::Token::derive(key.value_or(""), meeting);
 }
 
 }  // namespace muster::cli

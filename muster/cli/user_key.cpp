@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "muster/base/environment.h"
@@ -18,10 +19,27 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kMostBytes = 4096;
+constexpr std::string_view kExposed = "can be read or changed by others";
 
 Error cannot_use(const std::string& path, const std::string& why) {
   return {ErrorKind::kUsage, fmt::format("the key {} {}", path, why),
           "give --token-file FILE or MUSTER_TOKEN instead, or --insecure"};
+}
+
+constexpr uid_t kRoot = 0;
+
+// Why a file cannot keep a secret; empty: it can.
+std::string_view exposure(const struct stat& status, bool roots_too) {
+  if (!S_ISREG(status.st_mode)) return "is not a file";
+  if (status.st_uid != ::geteuid() && !(roots_too && status.st_uid == kRoot)) return "belongs to another user";
+  return (status.st_mode & (S_IRWXG | S_IRWXO)) != 0 ? kExposed : "";
+}
+
+std::string read_secret(const Fd& file) {
+  std::string text(kMostBytes, '\0');
+  const ssize_t size = ::read(file.get(), text.data(), text.size());
+  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+  return std::string(trim(text));
 }
 
 Result<std::optional<std::string>> read_existing(const std::string& path) {
@@ -29,15 +47,12 @@ Result<std::optional<std::string>> read_existing(const std::string& path) {
   if (!file && errno == ENOENT) return std::optional<std::string>();
   if (!file) return cannot_use(path, fmt::format("cannot be read: {}", system_error(errno, "open").message));
   struct stat status {};
-  if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return cannot_use(path, "is no file");
-  if (status.st_uid != ::geteuid()) return cannot_use(path, "belongs to somebody else");
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    return Error{ErrorKind::kUsage, fmt::format("the key {} can be read or changed by others", path),
-                 fmt::format("chmod 600 {}", path)};
-  std::string text(kMostBytes, '\0');
-  const ssize_t size = ::read(file.get(), text.data(), text.size());
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  text = trim(text);
+  if (::fstat(file.get(), &status) != 0) return cannot_use(path, system_error(errno, "stat").message);
+  const std::string_view why = exposure(status, false);
+  if (why == kExposed)
+    return Error{ErrorKind::kUsage, fmt::format("the key {} {}", path, why), fmt::format("chmod 600 {}", path)};
+  if (!why.empty()) return cannot_use(path, std::string(why));
+  std::string text = read_secret(file);
   if (text.empty()) return cannot_use(path, "is empty");
   return std::optional(std::move(text));
 }
@@ -79,6 +94,22 @@ Result<std::optional<std::string>> read_user_key(const std::string& path, bool m
   if (key || !make) return key;
   MUSTER_TRY_VOID(make_key(path));
   return read_existing(path);
+}
+
+Result<std::string> read_token_file(const std::string& path) {
+  auto unusable = [&](std::string_view why, std::string hint) {
+    return Error{ErrorKind::kUsage, fmt::format("'{}' {}", path, why), std::move(hint)};
+  };
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return unusable(fmt::format("cannot be read: {}", std::strerror(errno)), "give a file you may read");
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) return unusable(std::strerror(errno), "give a file you may read");
+  const std::string_view why = exposure(status, true);
+  if (why == kExposed) return unusable(why, fmt::format("chmod 600 {}", path));
+  if (!why.empty()) return unusable(why, "give a file of your own");
+  std::string text = read_secret(file);
+  if (text.empty()) return unusable("is empty", "write a secret into it: openssl rand -hex 32");
+  return text;
 }
 
 }  // namespace muster::cli

@@ -15,4 +15,8 @@ std::string user_key_path();
 // with one home directory, all get the same. A file that others could read or that is not ours is an error.
 Result<std::optional<std::string>> read_user_key(const std::string& path, bool make);
 
+// The secret in a file that the user names, without white space around it. It must be a file of this user or of root
+// that no other user can read or change, and must not be empty.
+Result<std::string> read_token_file(const std::string& path);
+
 }  // namespace muster::cli

@@ -102,7 +102,7 @@ Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
     const Deadline turn = Deadline::at(std::min(end, Clock::now() + kTurn));
     if (addresses) {
       auto token = fetch_sealed(munge, *addresses, spec.sealed_as, turn, began);
-      if (token || turn.time() == end) return token;
+      if (token || turn.time() == end || token.error().kind == ErrorKind::kPeer) return token;
     } else if (Clock::now() + kLookUpPause >= end) {
       return nobody_to_ask(spec, addresses.error(), Clock::now() - began);
     }
@@ -117,11 +117,14 @@ Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
 Result<void> agree_on_token(Symmetric& spec, bool hosts) {
   if (spec.sealed_as.empty()) return {};
   rendezvous::Token& token = spec.job.membership->token;
+  const std::string job = token.job();
   if (!hosts) {
     MUSTER_TRY(token, fetch_from_host(spec));
+    token.set_job(job);
     return {};
   }
   token = rendezvous::Token::random();
+  token.set_job(job);
   MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
   MUSTER_TRY(spec.sealed_token, munge.seal(token, spec.sealed_as));
   return {};
@@ -129,28 +132,29 @@ Result<void> agree_on_token(Symmetric& spec, bool hosts) {
 
 // --- The endpoint ---------------------------------------------------------------------------------------------------
 
-// Whether the coordinator of this very job listens at one of these addresses.
-bool is_our_job(const std::vector<net::Address>& addresses, const Symmetric& spec, Duration time) {
+// Whether the coordinator of this very job listens at one of these addresses. kPeer: that of another job does.
+Result<void> find_our_job(const std::vector<net::Address>& addresses, const Symmetric& spec, Duration time) {
   if (!spec.sealed_as.empty()) {
-    auto munge = rendezvous::Munge::open();
-    return munge && fetch_sealed(*munge, addresses, spec.sealed_as, Deadline::in(time), Clock::now()).ok();
+    MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
+    MUSTER_TRY_VOID(fetch_sealed(munge, addresses, spec.sealed_as, Deadline::in(time), Clock::now()));
+    return {};
   }
   net::EventLoop loop;
   rendezvous::Channel::Options options;
   options.token = spec.job.membership->token;
-  bool ours = false;
+  Result<void> found = Error{ErrorKind::kTimeout, "no answer", {}};
   auto connector = rendezvous::Connector::start(loop, addresses, options, time, Deadline::in(time),
                                                 [&](Result<std::unique_ptr<rendezvous::Channel>> channel) {
-                                                  ours = channel.ok();
+                                                  found = channel ? Result<void>() : Result<void>(channel.error());
                                                   loop.stop();
                                                 });
   loop.run_until(Deadline::in(2 * time));
-  return ours;
+  return found;
 }
 
 bool is_hosted_elsewhere(const Symmetric& spec) {
   auto addresses = net::resolve_endpoints(spec.job.membership->coordinators, Deadline::in(kElsewhereTime));
-  return addresses && is_our_job(*addresses, spec, kElsewhereTime);
+  return addresses && find_our_job(*addresses, spec, kElsewhereTime).ok();
 }
 
 // The port to host on; nothing when another process on this machine hosts, or will.
@@ -164,9 +168,11 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
       Log::to_stderr(spec.job.log_threshold).info("{}; the nodes meet at port {}", first->message, port);
     if (listener) return std::optional<net::Listener>(*std::move(listener));
     if (!first) first = listener.error();
-    const net::Address here = *net::parse_address("127.0.0.1", port);
-    if (spec.hosts == Symmetric::Hosts::kGuess && is_our_job({here}, spec, kProbeTime))
-      return std::optional<net::Listener>();
+    const bool guess = spec.hosts == Symmetric::Hosts::kGuess, fixed = spec.candidates.size() == 1;
+    if (!guess && !fixed) continue;
+    auto ours = find_our_job({*net::parse_address("127.0.0.1", port)}, spec, kProbeTime);
+    if (guess && ours) return std::optional<net::Listener>();
+    if (fixed && !ours && ours.error().kind == ErrorKind::kPeer) first->message += ": " + ours.error().message;
   }
   first->hint = spec.hosts == Symmetric::Hosts::kGuess
                     ? "choose another one; if that is the other node of this job, give both the same --rdzv-id"

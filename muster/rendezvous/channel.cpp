@@ -49,12 +49,6 @@ std::optional<size_t> entry_size(std::string_view bytes) {
   return size ? std::optional(kEntryHeaderSize + *size) : std::nullopt;
 }
 
-// "Slurm job 41"; of a node that has no scheduler's job, or any.
-std::string job_words(std::string_view job) {
-  if (job.empty()) return "no scheduler's job";
-  return job == Token::kAnyJob ? "a job of MUSTER_TOKEN or --token-file" : std::string(job);
-}
-
 Error peer_error(std::string message, std::string hint = {}) {
   return {ErrorKind::kPeer, std::move(message), std::move(hint)};
 }
@@ -368,14 +362,15 @@ Error ChannelImpl::handshake_error(Verdict verdict, std::string_view peer_job) c
     case Verdict::kAsksToken:
       return peer_error(fmt::format("{} asked for the sealed token", who));
     case Verdict::kWrongToken:
-      return peer_error(
-          fmt::format("wrong token: {} belongs to another job or another user", who),
-          "give all nodes of a job the same --rdzv-id and the same secret (MUSTER_TOKEN, --token-file or your key)");
-    case Verdict::kAnotherJob:
-      return peer_error(
-          fmt::format("{} belongs to another job of yours: {}; this is {}", who, job_words(peer_job), job_words(job_)),
-          "give each job its own port or --rdzv-id; to make one job of both give all their nodes the same "
-          "MUSTER_TOKEN");
+      return peer_error(fmt::format("wrong token: {} belongs to another job or another user", who),
+                        "give all nodes of a job the same --rdzv-id and the same secret: MUSTER_TOKEN, --token-file or "
+                        "your key (a container without your home directory makes a key of its own: let MUSTER_TOKEN in, "
+                        "as with enroot start --env MUSTER_TOKEN)");
+    case Verdict::kAnotherJob: {
+      Error error = another_job(who + " ", peer_job, job_);
+      if (server) error.hint.clear();  // for the node that came: nothing is wrong with this one
+      return error;
+    }
     default:
       return peer_error(fmt::format("{} does not speak muster's protocol", who),
                         server ? "" : "is it the coordinator's port?");
@@ -526,6 +521,11 @@ void ChannelImpl::resume_on(net::EventLoop& loop, Handlers handlers) {
 // Why the connection is no more: the errno that told, 0 for its proper end.
 Error ChannelImpl::lost(int error) const {
   const char* when = state_ == State::kOpen ? "" : " during the handshake";
+  // PyTorch's store says nothing to a first byte that it does not know.
+  const bool unanswered = state_ == State::kServerHello && inbox_.empty() && (error == 0 || error == ECONNRESET);
+  if (unanswered)
+    return peer_error(fmt::format("{} closed the connection at muster's first words, as torchrun's store does", name()),
+                      "does torchrun run there? start muster on every node: muster torchrun takes the same options");
   if (error == 0) return peer_error(fmt::format("connection closed by {}{}", name(), when));
   if (error == ECONNRESET) return peer_error(fmt::format("connection closed by {}{} (reset)", name(), when));
   // The network's doing: the peer may not know.

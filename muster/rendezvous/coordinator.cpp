@@ -23,7 +23,7 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
     if (serve_other_) return serve_other_(std::move(socket), peer, first_bytes);
     acceptor_->refuse_other(peer, first_bytes);
   };
-  handlers.refused = [this](const net::Address& peer, const Error& why) { client_.refused(peer.host(), why.message); };
+  handlers.refused = [this](const net::Address& peer, const Error& why) { client_.refused(peer.host(), why.text()); };
   AcceptorOptions acceptor;
   acceptor.token = options_.token;
   if (!options_.sealed_token.empty()) acceptor.sealed_token = std::make_shared<std::string>(options_.sealed_token);

@@ -53,7 +53,7 @@ Result<Fd> connect(const net::Address& address, Deadline deadline) {
   return socket;
 }
 
-// The credential that one address has for us.
+// The credential that one address has for us. kPeer: a muster has answered, and has none.
 Result<std::string> ask(const net::Address& address, Deadline deadline) {
   MUSTER_TRY(Fd socket, connect(address, deadline));
   Handshake handshake(Token(), Purpose::kSealedToken);
@@ -67,7 +67,7 @@ Result<std::string> ask(const net::Address& address, Deadline deadline) {
     const ssize_t size = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (size < 0) return system_error(errno, "receive");
-    if (size == 0) return Error{ErrorKind::kPeer, "connection closed before the answer was whole", {}};
+    if (size == 0) return Error{ErrorKind::kSystem, "connection closed before the answer was whole", {}};
     answer.append(bytes.data(), static_cast<size_t>(size));
     MUSTER_TRY(std::optional<std::string> credential, read_sealed_answer(answer));
     if (!credential) continue;
@@ -97,10 +97,15 @@ Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unse
   std::vector<std::string> failures(addresses.size(), "not tried");
   Duration pause = kFirstPause;
   while (!addresses.empty()) {
+    size_t refusals = 0;
     for (size_t i = 0; i < addresses.size() && !deadline.passed(); ++i) {
       auto token = ask_and_open(addresses[i], unseal, deadline);
       if (token) return token;
-      failures[i] = token.error().text();
+      Error why = token.error();
+      failures[i] = why.text();
+      if (why.kind != ErrorKind::kPeer || ++refusals < addresses.size()) continue;
+      why.message = fmt::format("{} {}", addresses[i].text(), why.message);
+      return why;
     }
     if (Clock::now() + pause >= deadline.time()) break;
     std::this_thread::sleep_for(pause);

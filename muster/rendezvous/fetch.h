@@ -15,9 +15,10 @@ namespace muster::rendezvous {
 // What an agent, or a node that joins, asks the coordinator for before it has anything else. Both block, try the
 // addresses in order and then again from the first, and give up at the deadline with what went wrong at each.
 
-// The token, in the envelope that the coordinator has for whoever asks (CoordinatorOptions::sealed_token): whoever
-// answers is believed only if `unseal` opens it. Munge::unseal() may take its own time. `began`: when it was asked for
-// first, for the message.
+// The token, in the envelope that the coordinator has for every client that asks (CoordinatorOptions::sealed_token): an
+// answer is believed only if `unseal` opens it. Munge::unseal() may take its own time. `began`: when it was asked for
+// first, for the message. kPeer, at once: a muster answers at every address, and each has another job's token, another
+// user's or none, or is of another version (`unseal` says kPeer too; its other errors may pass).
 using Unseal = std::function<Result<Token>(const std::string& credential)>;
 Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline,
                           TimePoint began = Clock::now());

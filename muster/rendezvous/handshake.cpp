@@ -259,7 +259,7 @@ std::string sealed_answer(std::string_view credential) {
 }
 
 Result<std::optional<std::string>> read_sealed_answer(std::string_view bytes) {
-  if (!begins(bytes, kServerMagic)) return Error{ErrorKind::kPeer, "does not speak muster's protocol", {}};
+  if (!begins(bytes, kServerMagic)) return Error{ErrorKind::kSystem, "does not speak muster's protocol", {}};
   if (bytes.size() < kHeadSize) return std::optional<std::string>();
   if (protocol_of(bytes) != kProtocolVersion)
     return Error{ErrorKind::kPeer,

@@ -123,7 +123,8 @@ class Handshake {
 
 // The whole answer to a client hello of kSealedToken.
 std::string sealed_answer(std::string_view credential);
-// The credential in it, of which more than `bytes` may be to come (nothing); empty: there is none. From anybody. Pure.
+// The credential in it, of which more than `bytes` may be to come (nothing); empty: there is none. From anybody. kPeer:
+// another version of muster; kSystem: not muster. Pure.
 Result<std::optional<std::string>> read_sealed_answer(std::string_view bytes);
 
 }  // namespace muster::rendezvous

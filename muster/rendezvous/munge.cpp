@@ -18,19 +18,21 @@ namespace {
 using Context = struct ContextTag*;
 constexpr int kOptionTtl = 4, kOptionSocket = 8, kOptionUidRestriction = 9;
 constexpr int kLongestTtl = -1;
-constexpr int kSuccess = 0, kExpired = 15, kRewound = 16, kReplayed = 17;
+constexpr int kSuccess = 0, kSnafu = 1, kSocket = 6, kTimeout = 7, kExpired = 15, kRewound = 16, kReplayed = 17;
 
-// What is in the envelope: the token, and which job it is for.
+// What is in the envelope: the token, which job it is for, and what people call that job.
 constexpr size_t kNameSize = 32;
-using Payload = std::array<unsigned char, Token::kSize + kNameSize>;
+using Payload = std::array<unsigned char, Token::kSize + kNameSize + Token::kLongestJob>;
+constexpr size_t kTextAt = Token::kSize + kNameSize;
 
 void add_name(Payload& payload, std::string_view job) {
   crypto_generichash(&payload[Token::kSize], kNameSize, reinterpret_cast<const unsigned char*>(job.data()), job.size(),
                      nullptr, 0);
 }
 
-Error munge_error(std::string_view what) {
-  return {ErrorKind::kPeer, fmt::format("munge: {}", what), "is munged running on this machine?"};
+// kSystem: this machine's munged, which may be better later; kPeer: the credential.
+Error munge_error(std::string_view what, ErrorKind kind = ErrorKind::kSystem) {
+  return {kind, fmt::format("munge: {}", what), "is munged running on this machine?"};
 }
 
 // What munged returned, wiped when it is no longer needed.
@@ -91,7 +93,9 @@ struct Munge::Library {
   Error why(Context context, int code) const {
     const char* text = context_error(context);
     if (text == nullptr) text = error(code);
-    return munge_error(text == nullptr ? fmt::format("error {}", code) : text);
+    const bool daemon = code == kSnafu || code == kSocket || code == kTimeout;
+    return munge_error(text == nullptr ? fmt::format("error {}", code) : text,
+                       daemon ? ErrorKind::kSystem : ErrorKind::kPeer);
   }
 
  private:
@@ -119,8 +123,9 @@ Result<std::string> Munge::seal(const Token& token, std::string_view job) const 
   Payload payload;
   std::memcpy(payload.data(), token.data(), Token::kSize);
   add_name(payload, job);
+  const size_t size = kTextAt + token.job().copy(reinterpret_cast<char*>(&payload[kTextAt]), Token::kLongestJob);
   char* text = nullptr;
-  const int code = library_->encode(&text, context.get(), payload.data(), static_cast<int>(payload.size()));
+  const int code = library_->encode(&text, context.get(), payload.data(), static_cast<int>(size));
   sodium_memzero(payload.data(), payload.size());
   if (code != kSuccess || text == nullptr) return library_->why(context.get(), code);
   std::string credential = text;
@@ -141,14 +146,15 @@ Result<Token> Munge::unseal(const std::string& credential, std::string_view job)
   if (code != kSuccess && code != kExpired && code != kRewound && code != kReplayed)
     return library_->why(context.get(), code);
   if (uid != ::geteuid())
-    return Error{ErrorKind::kPeer, fmt::format("the token comes from another user (uid {})", uid), {}};
+    return Error{ErrorKind::kPeer, fmt::format("hands out another user's token (uid {})", uid), {}};
   Payload expected{};
-  if (opened.bytes == nullptr || opened.size != static_cast<int>(expected.size()))
-    return Error{ErrorKind::kPeer, "what munge has carried here is no token", {}};
+  if (opened.bytes == nullptr || opened.size < static_cast<int>(kTextAt) ||
+      opened.size > static_cast<int>(expected.size()))
+    return Error{ErrorKind::kPeer, "hands out what is no token", {}};
   add_name(expected, job);
   const auto* bytes = static_cast<const unsigned char*>(opened.bytes);
   if (std::memcmp(bytes + Token::kSize, &expected[Token::kSize], kNameSize) != 0)
-    return Error{ErrorKind::kPeer, "the token is another job's", {}};
+    return another_job("", {reinterpret_cast<const char*>(bytes) + kTextAt, static_cast<size_t>(opened.size) - kTextAt});
   return Token::of_bytes(bytes);
 }
 

@@ -20,9 +20,9 @@ class Munge {
   // `socket`: of munged; empty: the one that libmunge was built for.
   static Result<Munge> open(const std::string& socket = {});
 
-  // `job` names the job, and whoever opens the envelope must name the same. An envelope is told apart from those of
-  // other jobs of ours as far as that name is: a launcher's has a fresh nonce, a Slurm step's the job and step, and
-  // where the user says where nodes meet it is no more than port and rendezvous id, which his next job may have again.
+  // `job` names the job, and the node that opens the envelope must name the same: a launcher's has a fresh nonce, that of
+  // a Slurm step its job, step, port and rendezvous id. Token::job() goes with it, for the message to a node of another
+  // job.
   Result<std::string> seal(const Token& token, std::string_view job) const;
 
   // Takes an envelope that was opened here before, or that is too old (munge: replayed, expired, rewound), so that one

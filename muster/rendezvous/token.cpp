@@ -95,6 +95,18 @@ std::string Token::hex() const {
   return text;
 }
 
+Error another_job(std::string_view who, std::string_view theirs, std::optional<std::string_view> ours) {
+  auto words = [](std::string_view job) { return job.empty() ? "no scheduler's job" : std::string(job); };
+  std::string text = fmt::format("{}belongs to another job of yours", who);
+  if (ours)
+    text += fmt::format(": {}; this is {}", words(theirs), words(*ours));
+  else if (!theirs.empty())
+    text += fmt::format(": {}", theirs);
+  return {ErrorKind::kPeer, std::move(text),
+          "give each job its own port or --rdzv-id; to make one job of both, start it with as many --nnodes and give all "
+          "its nodes the same MUSTER_TOKEN"};
+}
+
 bool Token::operator==(const Token& other) const { return sodium_memcmp(data(), other.data(), kSize) == 0; }
 
 }  // namespace muster::rendezvous

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,5 +52,9 @@ class Token {
   std::array<unsigned char, kSize> bytes_{};
   std::string job_;
 };
+
+// The refusal of a node that has the same secret and is of another job: "n1:29400 belongs to another job of yours: …".
+// `who`, with its space, may be empty; `ours` is nothing if the caller does not know.
+Error another_job(std::string_view who, std::string_view theirs, std::optional<std::string_view> ours = std::nullopt);
 
 }  // namespace muster::rendezvous

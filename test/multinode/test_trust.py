@@ -65,23 +65,44 @@ def test_garbage_to_every_port(lab, beats, way):
 HELLO_OF_ANOTHER_PROTOCOL = b"\xd7muster?" + struct.pack("<HBB", 99, 1, 0) + b"9.9.9".ljust(20, b"\0") + bytes(32)
 
 
-def say_hello(cluster, source, hello, host="n1", port=PORT):
-    """To a coordinator; returns what it answers."""
-    ask = (
-        "import socket, sys\n"
-        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
-        "s.sendall(bytes.fromhex(sys.argv[3]))\n"
-        "print(s.makefile('rb').read(120).hex())"
-    )
-    asked = cluster.exec(source, ["/usr/bin/python3", "-c", ask, cluster.address(host), port, hello.hex()])
+REFUSAL_SIZE, SERVER_HELLO_SIZE = 120, 96
+
+# A stranger: sends its hello, and then, where it is told a token, the proof of that. Prints the two answers.
+STRANGER = r"""
+import hashlib, socket, sys
+def keyed(key, data): return hashlib.blake2b(data, key=key, digest_size=32).digest()
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)
+hello, size, token = bytes.fromhex(sys.argv[3]), int(sys.argv[4]), bytes.fromhex(sys.argv[5])
+s.sendall(hello)
+stream = s.makefile("rb")
+answer = stream.read(size)
+print(answer.hex())
+if token:
+    header = bytes(24)
+    s.sendall(header + keyed(keyed(token, b"muster session" + hello + answer), b"client proof" + header))
+    s.shutdown(socket.SHUT_WR)
+    try: print(stream.read().hex())
+    except ConnectionError: print()
+"""
+
+
+def ask(cluster, source, hello, size, host="n1", port=PORT, token=""):
+    """What a coordinator answers to a stranger's hello, and to its proof."""
+    where = [cluster.address(host), port]
+    asked = cluster.exec(source, ["/usr/bin/python3", "-c", STRANGER, *where, hello.hex(), size, token])
     assert asked.end() == 0, asked.said()
-    return bytes.fromhex(asked.out.strip())
+    return [bytes.fromhex(line) for line in asked.out.splitlines()]
+
+
+def say_hello(cluster, source, hello, host="n1", port=PORT):
+    """Of another version; returns the refusal."""
+    return ask(cluster, source, hello, REFUSAL_SIZE, host, port)[0]
 
 
 def proper_hello(cluster, host, port):
     """What a node of this version says first."""
     refusal = say_hello(cluster, "n2", HELLO_OF_ANOTHER_PROTOCOL, host, port)
-    return b"\xd7muster?" + refusal[8:10] + b"\1\0" + refusal[12:32] + bytes(32)
+    return b"\xd7muster?" + refusal[8:10] + b"\1\0" + refusal[12:32] + secrets.token_bytes(32)
 
 
 def test_who_was_refused_is_named_where_nodes_are_missing(lab, beats, muster):
@@ -165,6 +186,94 @@ def test_a_host_with_another_version_gets_ours(lab, beats, muster):
     assert run.end() == 0, run.said()
 
 
+WRONG_TOKEN = bytes(28)
+
+
+def test_a_secret_that_people_choose_is_costly_to_guess(lab, beats):
+    """One fast hash does not make its token, and a stranger gets nothing that depends on it: two hellos have the same
+    head, and what follows is a nonce and a public key of the connection."""
+    cluster = lab(2)
+    run = start(cluster, "static", [BEAT, beats.directory], env={"MUSTER_TOKEN": "hunter2"})
+    beats.wait_round(0, 2)
+    assert not has_token(cluster, "static", token_of_the_job(cluster, "static", "hunter2"))
+    hello = proper_hello(cluster, "n1", PORT)
+    (answer,) = ask(cluster, "n2", hello, SERVER_HELLO_SIZE)
+    assert len(answer) == SERVER_HELLO_SIZE
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+
+
+def test_a_token_file_that_others_can_read_is_refused(lab, beats):
+    cluster = lab(1)
+    secret = cluster.shared / "secret"
+    secret.write_text(secrets.token_hex(32))
+    secret.chmod(0o644)
+    how = ["--nnodes", 2, "--node-rank", 1, "--master-addr", "n1", "--token-file", secret]
+    job = cluster.muster("n1", ["run", *how, BEAT, beats.directory])
+    assert job.end() == 2, job.said()
+    assert re.search(r"--token-file: '\S+/secret' can be read or changed by others; chmod 600 ", job.err), job.said()
+
+
+def test_nodes_of_two_schedulers_jobs_do_not_meet(lab, beats):
+    """The same user, key, port and id. Each side says which job is which."""
+    cluster = lab(2)
+    first, second = ({"PBS_JOBID": f"{number}.server"} for number in (41, 42))
+    jobs = {
+        name: start_on(cluster, "static", name, [BEAT, beats.directory], env=env)
+        for name, env in (("n1", first), ("n2", second))
+    }
+    assert jobs["n2"].end() == 125, jobs["n2"].said()
+    n1, n2 = (re.escape(cluster.address(name)) for name in cluster.names)
+    which = "belongs to another job of yours: PBS job {}.server; this is PBS job {}.server"
+    said = rf"^muster: error: {n1}:{PORT} {which.format(41, 42)}; .*MUSTER_TOKEN"
+    assert re.search(said, jobs["n2"].err, re.M), jobs["n2"].said()
+    jobs["n1"].expect(rf"refused {n2}: {n2} {which.format(42, 41)}")
+    assert "wrong token" not in jobs["n1"].err, jobs["n1"].said()
+    jobs["n2"] = start_on(cluster, "static", "n2", [BEAT, beats.directory], env=first)
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert [job.end() for job in jobs.values()] == [0, 0]
+
+
+def test_a_secret_of_their_own_makes_two_schedulers_jobs_one(lab, beats):
+    cluster = lab(2)
+    token = {"MUSTER_TOKEN": secrets.token_hex(32)}
+    jobs = [
+        start_on(cluster, "c10d", name, [BEAT, beats.directory], env=token | {"PBS_JOBID": f"{number}.server"})
+        for number, name in enumerate(cluster.names)
+    ]
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert [job.end() for job in jobs] == [0, 0]
+
+
+def test_torchruns_own_agents_are_named(lab, beats):
+    """On both sides: the store that torchrun has where muster looks for its coordinator, and its client at our port."""
+    cluster = lab(2)
+    job = start_on(cluster, "static", "n1", [BEAT, beats.directory], options=["--join-timeout", 30])
+    wait_for("the port", lambda: PORT in listening_ports(cluster, "n1"))
+    client = (
+        "import socket, sys\n"
+        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
+        "s.sendall(bytes.fromhex('00cef7853c'))\n"
+        "s.recv(1)\n"
+    )
+    assert cluster.exec("n2", ["/usr/bin/python3", "-c", client, cluster.address("n1"), PORT]).end() == 0
+    job.expect(rf"refused {re.escape(cluster.address('n2'))}: .* speaks torchrun's protocol .*muster torchrun")
+    store = (
+        "import socket\n"
+        f"s = socket.create_server(('', {PORT}))\n"
+        "print('listening', flush=True)\n"
+        "while True: c = s.accept()[0]; c.recv(1); c.close()\n"
+    )
+    cluster.exec("n2", ["/usr/bin/python3", "-c", store]).expect("listening")
+    how = ["--nnodes", 2, "--node-rank", 1, "--master-addr", cluster.address("n2"), "--master-port", PORT]
+    joiner = cluster.muster("n1", ["run", *how, "--join-timeout", 3, BEAT, beats.directory])
+    assert joiner.end() == 125, joiner.said()
+    assert "closed the connection at muster's first words, as torchrun's store does" in joiner.err, joiner.said()
+    job.kill()
+
+
 # ssh that writes down what an agent is told.
 LISTENING_SSH = r"""#!/usr/bin/python3
 import os, subprocess, sys, threading
@@ -197,14 +306,13 @@ def keyed(key, data):
 
 
 def has_token(cluster, way, token):
-    """Whether it is what the coordinator proves to know."""
+    """Whether it is what the coordinator knows: whoever proves another one is told so."""
     host = "ctl" if way == "fan-out" else "n1"
     (port,) = listening_ports(cluster, host) if way == "fan-out" else [PORT]
     hello = proper_hello(cluster, host, port)
-    answer = say_hello(cluster, "n2", hello, host, port)
-    head, header, proof = answer[:64], answer[64:88], answer[88:]
-    session = keyed(bytes.fromhex(token), b"muster session" + hello + head)
-    return proof == keyed(session, b"server proof" + header)
+    _, refusal = ask(cluster, "n2", hello, SERVER_HELLO_SIZE, host, port, token)
+    assert refusal in (b"", WRONG_TOKEN)
+    return refusal == b""
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -222,6 +330,7 @@ def test_secrets_stay_secret(lab, beats, tmp_path, way):
         beats.wait_round(0, 2)
         token = token_of_the_job(cluster, way, given)
         assert has_token(cluster, way, token)
+        assert not has_token(cluster, way, secrets.token_hex(32))
         for name in cluster.lab.nodes:
             for words in cluster.processes(name).values():
                 assert not any(needle in words for needle in (given, token, secret)), words

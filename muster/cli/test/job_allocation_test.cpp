@@ -239,13 +239,41 @@ TEST(Step, TheTokenComesByMungeUnlessOneIsGiven) {
   const Symmetric first = symmetric(one, {"train.py"}), second = symmetric(other, {"train.py"});
   EXPECT_NE(first.sealed_as, "");
   EXPECT_EQ(first.sealed_as, second.sealed_as);
-  const std::string step = one.variables["SLURM_JOB_ID"] + "." + one.variables["SLURM_STEP_ID"];
-  EXPECT_THAT(symmetric(one, {"--rdzv-id", "x", "train.py"}).sealed_as, HasSubstr("\n" + step + " x\n"));
+  const std::string step = "step " + one.variables["SLURM_STEP_ID"] + " of Slurm job " + one.variables["SLURM_JOB_ID"];
+  EXPECT_EQ(first.job.membership->token.job(), step);
+  const Symmetric named = symmetric(one, {"--rdzv-id", "x", "train.py"});
+  EXPECT_EQ(named.sealed_as, fmt::format("symmetric\n{}\n{}\nx", step, named.port));
   EXPECT_FALSE(first.job.membership->open_to_all);
   EXPECT_FALSE(one.key_made) << "no home directory is needed";
   one.variables["MUSTER_TOKEN"] = "secret";
   EXPECT_EQ(symmetric(one, {"train.py"}).sealed_as, "");
   EXPECT_EQ(symmetric(other, {"--insecure", "train.py"}).sealed_as, "");
+}
+
+// Two jobs of one user with the same script, which gives an endpoint.
+TEST(Step, AnEndpointDoesNotMakeTwoJobsOne) {
+  const Words words = {"--nnodes=2", "--rdzv_backend=c10d", "--rdzv_id=12345", "--rdzv_endpoint=n1:3000", "train.py"};
+  for (bool munge : {true, false}) {
+    Machine one = inside("step-2-nodes-task-0"), other = inside("step-2-nodes-task-0");
+    one.has_munge = other.has_munge = munge;
+    one.key = other.key = "key";
+    other.variables["SLURM_JOB_ID"] = "99";
+    for (Verb verb : {Verb::kRun, Verb::kTorchrun}) {
+      const Symmetric first = symmetric(one, words, verb), second = symmetric(other, words, verb);
+      EXPECT_NE(first.job.membership->token.job(), second.job.membership->token.job());
+      EXPECT_EQ(second.job.membership->token.job(), "step 0 of Slurm job 99");
+      EXPECT_EQ(first.sealed_as == second.sealed_as, !munge);
+    }
+  }
+  Machine later = inside("step-2-nodes-task-0");
+  later.variables["SLURM_STEP_ID"] = "1";
+  EXPECT_THAT(symmetric(later, words).job.membership->token.job(), testing::StartsWith("step 1 of"));
+}
+
+// for n in …; do srun -N1 -w $n muster run … &
+TEST(Step, StepsOfOneNodeEachAreOneJob) {
+  const Words words = {"--nnodes=2", "--node_rank=1", "--master_addr=n1", "--master_port=12355", "train.py"};
+  EXPECT_EQ(symmetric(inside("step-one-of-larger"), words).job.membership->token.job(), "Slurm job 11");
 }
 
 TEST(Step, OfALargerAllocation) {

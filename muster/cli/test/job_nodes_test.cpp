@@ -596,6 +596,37 @@ TEST(SymmetricToken, IsTheSameOnEveryNodeOfAJobAndOfNoOther) {
   EXPECT_FALSE(of({"--nnodes=2", "--node-rank=1", "--master-addr=h", "--rdzv-id=x", "train.py"}) == first);
 }
 
+// The same user, key, port and id: only the scheduler's job tells them apart.
+TEST(SymmetricJob, IsTheSchedulersAlsoWhereAnEndpointIsGiven) {
+  Machine machine;
+  machine.key = "k";
+  auto job = [&](Words words, Verb verb = Verb::kRun) {
+    words.insert(words.end(), kNode.begin(), kNode.end());
+    return symmetric(machine, words, verb).job.membership->token.job();
+  };
+  EXPECT_EQ(job({}), "");
+  machine.variables["PBS_JOBID"] = "12[3].server";
+  EXPECT_EQ(job({}), "PBS job 12[3].server");
+  EXPECT_EQ(job({"--insecure"}), "PBS job 12[3].server");
+  EXPECT_EQ(job({}, Verb::kTorchrun), "PBS job 12[3].server");
+  machine.variables.erase("PBS_JOBID");
+  machine.texts["/proc/self/cgroup"] = "0::/system.slice/slurmstepd.scope/job_7/step_0\n";
+  EXPECT_EQ(job({}), "Slurm job 7") << "a container that passes no variables";
+}
+
+TEST(SymmetricJob, ASecretOfTheirOwnMakesMachinesOfSeveralSchedulersOne) {
+  Machine machine;
+  machine.variables["MUSTER_TOKEN"] = std::string(64, 'a');
+  EXPECT_EQ(symmetric(machine, kNode).job.membership->token.job(), rendezvous::Token::kAnyJob);
+  machine.variables["SLURM_JOB_ID"] = "41";
+  machine.variables["SLURM_JOB_NODELIST"] = "n1";
+  Words words = {"--mode=symmetric"};
+  words.insert(words.end(), kNode.begin(), kNode.end());
+  EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), rendezvous::Token::kAnyJob) << "2 nodes, it has 1";
+  machine.variables["SLURM_JOB_NODELIST"] = "n[1-2]";
+  EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), "Slurm job 41") << "it has all that the job needs";
+}
+
 TEST(SymmetricToken, AKeyIsMadeByRunAlone) {
   Machine machine;
   EXPECT_FALSE(open_to_all(machine));
@@ -603,7 +634,7 @@ TEST(SymmetricToken, AKeyIsMadeByRunAlone) {
   machine.key_made = false;
   EXPECT_TRUE(open_to_all(machine, {}, Verb::kTorchrun));
   EXPECT_FALSE(machine.key_made);
-  EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), HasSubstr("as with torchrun, whoever reaches the port can join"));
+  EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), HasSubstr("as with torchrun, every process that reaches the port can join"));
   machine.variables["MUSTER_TOKEN"] = "x";
   EXPECT_FALSE(open_to_all(machine, {}, Verb::kTorchrun));
   EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), Not(HasSubstr("can join")));
@@ -629,8 +660,7 @@ TEST(SymmetricToken, BadFiles) {
     words.insert(words.end(), kNode.begin(), kNode.end());
     return machine.error(words);
   };
-  EXPECT_EQ(error({"--token-file=none"}), "--token-file: none: No such file or directory; give a file you may read");
-  EXPECT_EQ(error({"--token-file=empty"}), "--token-file: 'empty' is empty; write any text into it");
+  EXPECT_EQ(error({"--token-file=none"}), "--token-file: 'none' cannot be read: No such file or directory");
   EXPECT_EQ(error({"--token-file=empty", "--insecure"}),
             "--insecure and --token-file exclude each other; leave one of them out");
 }

@@ -317,8 +317,8 @@ TEST(JobOptions, ValuesForSeveralNodesAreCheckedOnOneToo) {
     EXPECT_EQ(error("--lease=1"), "--lease: 1 is out of range; write 2 or more seconds");
     EXPECT_EQ(error("--crash-loop=-1"), "--crash-loop: -1 is out of range; write 0 or more");
     EXPECT_EQ(error("--join-timeout=0"), "--join-timeout: 0 is out of range; write 1 or more seconds");
-    EXPECT_THAT(error("--token-file=none"), HasSubstr("--token-file: none: No such file"));
-    EXPECT_EQ(error("--token-file=empty"), "--token-file: 'empty' is empty; write any text into it");
+    EXPECT_THAT(error("--token-file=none"), HasSubstr("--token-file: 'none' cannot be read: No such file"));
+    EXPECT_EQ(error("--token-file=empty"), "--token-file: 'empty' is empty");
     EXPECT_EQ(error("--token-file=secret"), "accepted");
     EXPECT_THAT(error("--port-range=9-8"), HasSubstr("'9-8' is no range of ports"));
   }

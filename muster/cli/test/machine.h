@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "muster/base/strings.h"
 #include "muster/cli/job_options.h"
 #include "muster/environment/assignments.h"
 
@@ -88,6 +89,12 @@ struct Machine {
       auto found = texts.find(path);
       if (found == texts.end()) return Error{ErrorKind::kSystem, path + ": No such file or directory", {}};
       return found->second;
+    };
+    facts.token_file = [this](const std::string& path) -> Result<std::string> {
+      auto found = texts.find(path);
+      if (found == texts.end()) return usage_error("'{}' cannot be read: No such file or directory", path);
+      if (trim(found->second).empty()) return usage_error("'{}' is empty", path);
+      return std::string(trim(found->second));
     };
     facts.munge = [this] { return has_munge; };
     facts.user_key = [this](bool make) -> Result<std::optional<std::string>> {

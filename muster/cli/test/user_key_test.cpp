@@ -77,7 +77,25 @@ TEST_F(UserKey, OneThatSaysNothingIsRefused) {
   EXPECT_THAT(read_user_key(path(), true).error().text(), HasSubstr("is empty; give --token-file FILE"));
   std::filesystem::remove(path());
   std::filesystem::create_directory(path());
-  EXPECT_THAT(read_user_key(path(), true).error().text(), HasSubstr("is no file"));
+  EXPECT_THAT(read_user_key(path(), true).error().text(), HasSubstr("is not a file"));
+}
+
+TEST_F(UserKey, ATokenFileMustBeAsPrivateAsTheKey) {
+  const std::string file = home_ / "token";
+  EXPECT_EQ(read_token_file(file).error().text(),
+            fmt::format("'{}' cannot be read: No such file or directory; give a file you may read", file));
+  std::ofstream(file) << " secret \n";
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  EXPECT_EQ(*read_token_file(file), "secret");
+  std::filesystem::create_symlink(file, home_ / "link");
+  EXPECT_EQ(*read_token_file(home_ / "link"), "secret") << "as mounted secrets are";
+  std::filesystem::permissions(file, std::filesystem::perms(0640));
+  EXPECT_EQ(read_token_file(file).error().text(),
+            fmt::format("'{0}' can be read or changed by others; chmod 600 {0}", file));
+  std::filesystem::permissions(file, std::filesystem::perms(0600));
+  std::ofstream(file) << " \n";
+  EXPECT_THAT(read_token_file(file).error().text(), HasSubstr("is empty; write a secret into it"));
+  EXPECT_THAT(read_token_file(home_).error().text(), HasSubstr("is not a file"));
 }
 
 }  // namespace

@@ -23,8 +23,12 @@ TEST(Munge, CarriesATokenToTheSameUserAgainAndAgain) {
 TEST(Munge, AnotherJobsIsNotTaken) {
   test::Munged munged('k');
   const Munge munge = munged.client();
-  const std::string credential = *munge.seal(Token::random(), "job 1");
-  EXPECT_EQ(munge.unseal(credential, "job 2").error().message, "the token is another job's");
+  Token token = Token::random();
+  token.set_job("Slurm job 41");
+  const std::string credential = *munge.seal(token, "job 1");
+  const Error error = munge.unseal(credential, "job 2").error();
+  EXPECT_EQ(error.message, "belongs to another job of yours: Slurm job 41");
+  EXPECT_EQ(error.kind, ErrorKind::kPeer);
 }
 
 TEST(Munge, AnotherKeyOpensNothing) {
