@@ -216,7 +216,7 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
   place = {.attempts = lived ? 0 : place.attempts, .complaint = {}, .error = {}};
   // An agent that dies as soon as it is there, a spare's perhaps, is not started for ever.
   if (!lived) return agent_failed(position, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true);
-  place.retry = loop_.call_after(rendezvous::kFenceMargin, [this, position] { start_agent(position); });
+  place.retry = loop_.call_after(rendezvous::kCloseMargin, [this, position] { start_agent(position); });
 }
 
 void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again) {

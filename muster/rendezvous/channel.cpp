@@ -1,6 +1,8 @@
 #include "muster/rendezvous/channel.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -113,6 +115,11 @@ Fd ChannelImpl::share_socket() const {
   return Fd(socket_ ? ::fcntl(socket_.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1) : -1);
 }
 
+void ChannelImpl::limit_silence(Duration longest) {
+  const auto time = static_cast<unsigned>(std::chrono::ceil<std::chrono::milliseconds>(longest).count());
+  if (socket_) ::setsockopt(socket_.get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &time, sizeof time);
+}
+
 // --- reading ------------------------------------------------------------------------------------------------------
 
 bool ChannelImpl::reading() const {
@@ -173,6 +180,7 @@ void ChannelImpl::read_some() {
     return consume(buffer.data(), kept + static_cast<size_t>(size));
   }
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  ended_orderly_ = size == 0 && kept == 0 && is_open() && !was_reset_;
   fail(lost(size == 0 ? 0 : errno));
 }
 
@@ -418,6 +426,7 @@ void ChannelImpl::flush() {
     }
     // The peer has closed. What it said before may still be unread, and reading finds the end after it.
     write_failed_ = true;
+    was_reset_ = errno == ECONNRESET;
     if (errno != EPIPE && errno != ECONNRESET) fail_later(lost(errno));
     out_sent_ = out_.size();
   }

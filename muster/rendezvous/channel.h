@@ -95,13 +95,18 @@ class Channel {
   virtual void send(std::string_view message) = 0;
   virtual size_t unsent() const = 0;  // bytes
   virtual Purpose purpose() const = 0;
-  virtual bool is_open() const = 0;                     // handshake done, not closed
+  virtual bool is_open() const = 0;  // handshake done, not closed
+  // closed() was called because the peer closed an open connection between two messages: neither a reset nor an error,
+  // which may come from anything on the way.
+  virtual bool ended_orderly() const = 0;
   virtual const net::Address& peer() const = 0;         // as this side sees it
   virtual const net::Address& local() const = 0;        // the address the peer reached us at, or we left from
   virtual const std::string& peer_version() const = 0;  // "0.1.0", once open
   // Another descriptor of its socket, which outlives the channel: it hangs up when the peer does. Invalid: there is
   // none.
   virtual Fd share_socket() const = 0;
+  // What the peer's machine has not acknowledged for so long ends the connection (TCP_USER_TIMEOUT).
+  virtual void limit_silence(Duration longest) = 0;
   // Do not read for now: what the peer sends waits in its socket, and so does its end.
   virtual void pause(bool paused) = 0;
   // To another thread's loop, once open: takes the channel out of this one. Call from this loop's thread; then

@@ -43,10 +43,12 @@ class ChannelImpl final : public Channel {
   size_t unsent() const override { return early_size_ + out_.size() - out_sent_; }
   Purpose purpose() const override { return purpose_; }
   bool is_open() const override { return state_ == State::kOpen; }
+  bool ended_orderly() const override { return ended_orderly_; }
   const net::Address& peer() const override { return peer_; }
   const net::Address& local() const override;
   const std::string& peer_version() const override { return peer_version_; }
   Fd share_socket() const override;
+  void limit_silence(Duration longest) override;
   void pause(bool paused) override;
   void detach() override;
   void resume_on(net::EventLoop& loop, Handlers handlers) override;
@@ -130,6 +132,8 @@ class ChannelImpl final : public Channel {
   bool paused_ = false;
   bool blocked_ = false;  // the socket takes no more for now
   bool write_failed_ = false;
+  bool was_reset_ = false;  // as a write was told; reading then finds what looks like a proper end
+  bool ended_orderly_ = false;
 };
 
 }  // namespace muster::rendezvous

@@ -46,9 +46,19 @@ bool same_addresses(const std::vector<net::Address>& one, const std::vector<net:
   return texts(one) == texts(other);
 }
 
-void set_option(int socket, int level, int name) {
-  int on = 1;
-  ::setsockopt(socket, level, name, &on, sizeof on);
+void set_option(int socket, int level, int name, int value = 1) {
+  ::setsockopt(socket, level, name, &value, sizeof value);
+}
+
+// A firewall on the way may forget a connection that is idle for a few seconds, and drop what comes later: output after
+// a quiet hour, the end of a long set-up. The kernel's probes keep it known and cost the coordinator's loop nothing. They
+// decide nothing: how long silence is borne is said by leases, so many probes may fail.
+void keep_known(int socket) {
+  constexpr int kIdle_s = 2, kMostProbes = 127;
+  set_option(socket, SOL_SOCKET, SO_KEEPALIVE);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdle_s);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kIdle_s);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kMostProbes);
 }
 
 class ConnectorImpl final : public Connector {
@@ -126,7 +136,7 @@ void ConnectorImpl::attempt() {
   socket_.reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket_) return failed(error_text(errno));
   set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY);
-  set_option(socket_.get(), SOL_SOCKET, SO_KEEPALIVE);
+  keep_known(socket_.get());
   if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0 &&
       errno != EINPROGRESS)
     return failed(error_text(errno));

@@ -33,11 +33,13 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
     if (!new_hearts_.empty()) hearts_.adopt(std::exchange(new_hearts_, {}));
     rest_from_output();
   });
+  loop_.watch(hearts_.news_fd(), EPOLLIN, [this](uint32_t) { hear_news(); });
   tick();
 }
 
 Coordinator::Impl::~Impl() {
   *alive_ = false;
+  loop_.unwatch(hearts_.news_fd());
   loop_.remove_end_hook(turn_end_);
   loop_.cancel(output_rest_);
   loop_.cancel(tick_timer_);
@@ -145,11 +147,14 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
   const NodeId node = node_joined(now, state_, join);
   hearts_.admit(node);
   acceptor_->expect(channel->peer());  // its warden and its output follow
-  channel->resume_on(
-      loop_, {.opened = {},
-              .received = [this, node](std::string_view bytes) { received(node, bytes); },
-              .closed = [this, node](const Error& why) { lose(node, why.kind != ErrorKind::kPeer, why.message); },
-              .drained = {}});
+  channel->limit_silence(longest_silence(options_.membership.lease));
+  channel->resume_on(loop_, {.opened = {},
+                             .received = [this, node](std::string_view bytes) { received(node, bytes); },
+                             .closed =
+                                 [this, node, its = channel.get()](const Error& why) {
+                                   lose(node, its->ended_orderly() ? LinkEnd::kClosed : LinkEnd::kSilent, why);
+                                 },
+                             .drained = {}});
   Peer& peer = peers_[node];
   peer.host = join.host;
   peer.channel = std::move(channel);
@@ -165,9 +170,9 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
 
 void Coordinator::Impl::received(NodeId node, std::string_view bytes) {
   auto message = decode(bytes);
-  if (!message) return lose(node, true, message.error().message);
+  if (!message) return lose(node, LinkEnd::kSilent, {ErrorKind::kSystem, message.error().message, {}});
   std::visit([&](const auto& each) { on(node, each); }, *message);
-  if (!std::holds_alternative<RoundStarted>(*message)) decide_soon();
+  if (!std::holds_alternative<RoundStarted>(*message) && !std::holds_alternative<Pong>(*message)) decide_soon();
 }
 
 void Coordinator::Impl::on(NodeId node, const StoreOpened& opened) {
@@ -203,21 +208,42 @@ void Coordinator::Impl::on(NodeId node, const StopRequest& request) {
   stop(request.signal, state_.nodes.at(node).join.host);
 }
 
-void Coordinator::Impl::lose(NodeId node, bool silent, const std::string& why) {
+void Coordinator::Impl::on(NodeId node, const Pong& pong) {
+  if (pong.sequence == peers_[node].pings) node_answered(state_, node);
+}
+
+void Coordinator::Impl::on(NodeId node, const Goodbye& goodbye) {
+  if (goodbye.node != node) return broke_protocol(node);
+  node_said_goodbye(state_, node);
+}
+
+void Coordinator::Impl::hear_news() {
+  for (const HeartbeatServer::News& news : hearts_.take_news()) {
+    heartbeat_ended(Clock::now(), state_, news.node, news.end);
+    if (news.end == LinkEnd::kGoodbye)
+      lose(news.node, LinkEnd::kSilent, {ErrorKind::kPeer, "everything of the job on it has ended", {}});
+  }
+  decide_soon();
+}
+
+void Coordinator::Impl::lose(NodeId node, LinkEnd control, const Error& why) {
+  const TimePoint now = Clock::now();
+  notice_pause(now);  // before its consequences
   auto found = state_.nodes.find(node);
   if (found == state_.nodes.end()) return;
-  const Node known = found->second;
+  hearts_.forget(node);  // first: no beat that came later than what is read now is echoed
   if (auto heard = hearts_.heard(node)) node_heard(*heard, state_, node);
-  hearts_.forget(node);
-  node_gone(Clock::now(), state_, options_.membership, node, silent, why);
+  Node known = found->second;
+  known.ended_by_our_pause = ended_by_our_pause(now, state_, options_.membership, known);
+  node_gone(now, state_, options_.membership, node, control, why.message);
   if (auto peer = peers_.find(node); peer != peers_.end()) {
     if (std::exchange(peer->second.channel, nullptr)) --connected_;
     if (!peer->second.ended) peers_.erase(peer);  // else what it told of the round is still needed
   }
   routes_.remove(node);
   // A silent one will not hang up. Another may have sent its workers' last lines before.
-  if (silent) guests_.remove_if([node](const Guest& guest) { return guest.node == node; });
-  if (!over_) client_.gone(known, why);
+  if (why.kind != ErrorKind::kPeer) guests_.remove_if([node](const Guest& guest) { return guest.node == node; });
+  if (!over_) client_.gone(known, why.message);
   decide_soon();
   deserted_soon();
 }

@@ -23,6 +23,7 @@ struct Peer {
   std::unique_ptr<Channel> channel;
   std::vector<int> pids;
   std::optional<RoundEnded> ended;  // of the current round
+  uint64_t pings = 0;               // sent
 };
 
 // A connection that has the token and has not said who it is, or one that carries output.
@@ -78,13 +79,20 @@ class Coordinator::Impl {
   void on(NodeId node, const WorkerFailed& failed);
   void on(NodeId node, const RoundEnded& ended);
   void on(NodeId node, const StopRequest& request);
+  void on(NodeId node, const Pong& pong);
+  void on(NodeId node, const Goodbye& goodbye);
   template <typename Other>
   void on(NodeId node, const Other& /*not for a coordinator*/) {
-    lose(node, true, "it broke the protocol");
+    broke_protocol(node);
   }
-  void lose(NodeId node, bool silent, const std::string& why);
+  void broke_protocol(NodeId node) { lose(node, LinkEnd::kSilent, {ErrorKind::kSystem, "it broke the protocol", {}}); }
+  void hear_news();
+  // kPeer: the other side knows, and delivers its output to the end.
+  void lose(NodeId node, LinkEnd control, const Error& why);
 
   void tick();
+  void ping_some();
+  void notice_pause(TimePoint now);
   void listen_to_hearts(TimePoint now);
   void decide_now();
   bool carry_out(TimePoint now, const Decision& decision);
@@ -102,6 +110,7 @@ class Coordinator::Impl {
   size_t started_ = 0;    // members that have told the pids of this round
   std::list<Guest> guests_;
   TimePoint last_tick_ = Clock::now();
+  uint64_t ticks_ = 0;
   net::EventLoop::TimerId tick_timer_ = 0;
   net::EventLoop::TimerId wake_timer_ = 0;
   net::EventLoop::TimerId soon_timer_ = 0;

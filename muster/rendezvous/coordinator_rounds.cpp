@@ -20,17 +20,35 @@ constexpr auto kDecisionPausePerNode = std::chrono::microseconds(8);
 void Coordinator::Impl::tick() {
   tick_timer_ = loop_.call_after(kBeatPeriod, [this] { tick(); });
   listen_to_hearts(Clock::now());
+  ping_some();
   decide_soon();
 }
 
-void Coordinator::Impl::listen_to_hearts(TimePoint now) {
-  // Whoever stood still has heard nobody.
-  const Duration late = now - last_tick_;
-  last_tick_ = now;
-  if (late > std::max<Duration>(2 * kBeatPeriod + std::chrono::seconds(1), options_.membership.lease / 3)) {
-    log_.warn("this process stood still for {}", elapsed_text(late));
-    paused(now, state_);
+// The nodes take turns, so that the work is spread over the period.
+void Coordinator::Impl::ping_some() {
+  const auto turns = static_cast<uint64_t>(std::max<int64_t>(ping_period(options_.membership.lease) / kBeatPeriod, 1));
+  const uint64_t turn = ++ticks_ % turns;
+  const TimePoint now = Clock::now();
+  for (auto& [id, node] : state_.nodes) {
+    if (id % turns != turn || node.unanswered) continue;
+    tell(id, encode(Ping{++peers_[id].pings}));
+    node_pinged(now, state_, id);
   }
+}
+
+// A process that stood still has heard no node. Every pause that can end a lease is noticed.
+void Coordinator::Impl::notice_pause(TimePoint now) {
+  const Duration late = now - last_tick_, lease = options_.membership.lease;
+  const Duration often = std::max<Duration>(2 * kBeatPeriod + std::chrono::seconds(1), lease / 3);
+  if (over_ || late <= std::min(often, lease / 2 + kBeatPeriod)) return;
+  log_.warn("this process stood still for {}", elapsed_text(late));
+  paused(last_tick_, now, state_, options_.membership);
+  last_tick_ = now;
+}
+
+void Coordinator::Impl::listen_to_hearts(TimePoint now) {
+  notice_pause(now);
+  last_tick_ = now;
   for (auto& [id, node] : state_.nodes)
     if (auto heard = hearts_.heard(id); heard && *heard > node.heard) node_heard(*heard, state_, id);
 }
@@ -89,7 +107,7 @@ bool Coordinator::Impl::carry_out(TimePoint now, const Decision& decision) {
       judge_round();
       break;
     case Decision::Kind::kDropNode:
-      lose(decision.node, true, decision.reason);
+      lose(decision.node, LinkEnd::kSilent, {ErrorKind::kTimeout, decision.reason, {}});
       break;
     case Decision::Kind::kEndJob:
       end_job(decision);
@@ -180,6 +198,8 @@ void Coordinator::Impl::kill() {
   const std::string message =
       encode(StopRound{.round = state_.round, .signal = SIGKILL, .grace = Duration(0), .reason = "killed"});
   for (NodeId member : state_.members) tell(member, message);
+  kill_requested(Clock::now(), state_);
+  decide_soon();
 }
 
 void Coordinator::Impl::pass_signal(int signal) {

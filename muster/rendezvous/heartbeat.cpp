@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace muster::rendezvous {
@@ -23,14 +24,20 @@ constexpr Duration kOffsetWindow = std::chrono::seconds(30);
 int64_t count(TimePoint time) { return std::chrono::nanoseconds(time.time_since_epoch()).count(); }
 
 // What is known of one node. Written by the heartbeat thread (but for `stands`), read by the coordinator's.
-struct Node {
+struct Pulse {
   static constexpr int64_t kNever = INT64_MIN;
 
+  // Sequentially consistent, both: the heartbeat thread writes `heard` and then reads `stands`, the coordinator's writes
+  // `stands` (forget) and then reads `heard`. Weaker orders let each read come before its own thread's write, on arm64
+  // and on x86: a beat would be echoed with stands = true that the coordinator does not know of.
   std::atomic<bool> stands{true};
-  std::atomic<int64_t> heard{kNever};   // our clock
+  std::atomic<int64_t> heard{kNever};  // our clock
+
   std::atomic<int64_t> offset{kNever};  // its clock minus ours
 
   // The heartbeat thread's own.
+  const Channel* channel = nullptr;  // of its last beat
+  LinkEnd told = LinkEnd::kNone;     // the last news
   int64_t window_begin = kNever;
   int64_t best = kNever;
   int64_t best_before = kNever;
@@ -44,7 +51,7 @@ struct Node {
     }
     best = std::max(best, sent - received);
     offset.store(std::max(best, best_before), std::memory_order_relaxed);
-    heard.store(received, std::memory_order_relaxed);
+    heard.store(received);
   }
 };
 
@@ -52,8 +59,8 @@ struct Node {
 
 class HeartbeatServer::Impl {
  public:
-  Impl() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    MUSTER_CHECK(wake_);
+  Impl() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), news_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    MUSTER_CHECK(wake_ && news_fd_);
     // Signals are for the thread that has always been there.
     sigset_t all, before;
     sigfillset(&all);
@@ -68,7 +75,7 @@ class HeartbeatServer::Impl {
       std::lock_guard lock(mutex_);
       ending_ = true;
     }
-    wake();
+    ring(wake_);
     thread_.join();
   }
   Impl(const Impl&) = delete;
@@ -83,7 +90,7 @@ class HeartbeatServer::Impl {
       first = adopted_.empty();
       std::ranges::move(channels, std::back_inserter(adopted_));
     }
-    if (first) wake();
+    if (first) ring(wake_);
   }
 
   void set_stands(NodeId id, bool stands) {
@@ -91,13 +98,21 @@ class HeartbeatServer::Impl {
     if (found == nodes_.end()) {
       if (!stands) return;  // as it is for all who are not known
       std::lock_guard lock(mutex_);
-      found = nodes_.emplace(id, std::make_shared<Node>()).first;
+      found = nodes_.emplace(id, std::make_shared<Pulse>()).first;
     }
-    found->second->stands.store(stands, std::memory_order_relaxed);
+    found->second->stands.store(stands);
+  }
+
+  int news_fd() const { return news_fd_.get(); }
+
+  std::vector<News> take_news() {
+    silence(news_fd_);
+    std::lock_guard lock(mutex_);
+    return std::exchange(news_, {});
   }
 
   // Changed by this thread alone, so that it may look without the lock.
-  const Node* find(NodeId id) const {
+  const Pulse* find(NodeId id) const {
     auto found = nodes_.find(id);
     return found == nodes_.end() ? nullptr : found->second.get();
   }
@@ -106,12 +121,17 @@ class HeartbeatServer::Impl {
   struct Connection {
     std::unique_ptr<Channel> channel;
     NodeId id = 0;
-    std::shared_ptr<Node> node;  // of that id, once it has beaten
+    std::shared_ptr<Pulse> node;  // of that id, once it has beaten
   };
 
-  void wake() {
+  static void ring(const Fd& event) {
     uint64_t one = 1;
-    [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);
+    [[maybe_unused]] ssize_t written = ::write(event.get(), &one, sizeof one);
+  }
+
+  static void silence(const Fd& event) {
+    uint64_t ignored;
+    [[maybe_unused]] ssize_t size = ::read(event.get(), &ignored, sizeof ignored);
   }
 
   // --- the heartbeat thread
@@ -125,8 +145,7 @@ class HeartbeatServer::Impl {
   }
 
   void take_adopted() {
-    uint64_t ignored;
-    [[maybe_unused]] ssize_t size = ::read(wake_.get(), &ignored, sizeof ignored);
+    silence(wake_);
     std::vector<std::unique_ptr<Channel>> adopted;
     {
       std::lock_guard lock(mutex_);
@@ -139,7 +158,9 @@ class HeartbeatServer::Impl {
       connection.channel = std::move(channel);
       Channel::Handlers handlers;
       handlers.received = [this, &connection](std::string_view message) { answer(connection, message); };
-      handlers.closed = [this, key](const Error&) { connections_.erase(key); };
+      handlers.closed = [this, &connection](const Error&) {
+        end(connection, connection.channel->ended_orderly() ? LinkEnd::kClosed : LinkEnd::kSilent);
+      };
       key->resume_on(*loop_, std::move(handlers));
     }
   }
@@ -147,32 +168,63 @@ class HeartbeatServer::Impl {
   void answer(Connection& connection, std::string_view message) {
     int64_t now = count(Clock::now());
     Result<Message> decoded = decode(message);
+    if (const Goodbye* goodbye = decoded ? std::get_if<Goodbye>(&*decoded) : nullptr) {
+      identify(connection, goodbye->node);
+      return tell(connection, LinkEnd::kGoodbye);
+    }
     const Beat* beat = decoded ? std::get_if<Beat>(&*decoded) : nullptr;
-    if (beat == nullptr) {
-      connections_.erase(connection.channel.get());  // not a warden
-      return;
-    }
-    if (!connection.node || connection.id != beat->node) {
-      connection.id = beat->node;
-      connection.node = look_up(beat->node);
-    }
+    if (beat == nullptr) return end(connection, LinkEnd::kSilent);  // not a warden
+    identify(connection, beat->node);
     if (connection.node) connection.node->learn(beat->sent, now);
-    bool stands = connection.node && connection.node->stands.load(std::memory_order_relaxed);
+    bool stands = connection.node && connection.node->stands.load();
     connection.channel->send(encode(Echo{beat->sequence, beat->sent, now, stands}));
   }
 
-  std::shared_ptr<Node> look_up(NodeId id) {
+  void identify(Connection& connection, NodeId id) {
+    if (!connection.node || connection.id != id) {
+      connection.id = id;
+      connection.node = look_up(id);
+    }
+    if (!connection.node || connection.node->channel == connection.channel.get()) return;
+    connection.node->channel = connection.channel.get();
+    tell(connection, LinkEnd::kNone);
+  }
+
+  // The connection is gone afterwards. The end of one that its warden has replaced by another is not news.
+  void end(Connection& connection, LinkEnd how) {
+    if (connection.node && connection.node->channel == connection.channel.get()) {
+      connection.node->channel = nullptr;
+      tell(connection, how);
+    }
+    connections_.erase(connection.channel.get());
+  }
+
+  void tell(Connection& connection, LinkEnd how) {
+    if (!connection.node || connection.node->told == how || connection.node->told == LinkEnd::kGoodbye) return;
+    connection.node->told = how;
+    bool first = false;
+    {
+      std::lock_guard lock(mutex_);
+      first = news_.empty();
+      news_.push_back({connection.id, how});
+    }
+    if (first) ring(news_fd_);
+  }
+
+  std::shared_ptr<Pulse> look_up(NodeId id) {
     std::lock_guard lock(mutex_);
     auto found = nodes_.find(id);
     return found == nodes_.end() ? nullptr : found->second;
   }
 
-  Fd wake_;
+  Fd wake_;     // rung for the heartbeat thread
+  Fd news_fd_;  // rung for the coordinator's
   std::mutex mutex_;
   bool ending_ = false;                            // under the mutex
+  std::vector<News> news_;                         // under the mutex
   std::vector<std::unique_ptr<Channel>> adopted_;  // under the mutex
   // Changed by the coordinator's thread under the mutex; the heartbeat thread looks under the mutex.
-  std::unordered_map<NodeId, std::shared_ptr<Node>> nodes_;
+  std::unordered_map<NodeId, std::shared_ptr<Pulse>> nodes_;
   net::EventLoop* loop_ = nullptr;                        // the heartbeat thread's
   std::unordered_map<Channel*, Connection> connections_;  // likewise
   std::thread thread_;
@@ -184,17 +236,20 @@ void HeartbeatServer::adopt(std::vector<std::unique_ptr<Channel>> channels) { im
 void HeartbeatServer::forget(NodeId node) { impl_->set_stands(node, false); }
 void HeartbeatServer::admit(NodeId node) { impl_->set_stands(node, true); }
 
+int HeartbeatServer::news_fd() const { return impl_->news_fd(); }
+std::vector<HeartbeatServer::News> HeartbeatServer::take_news() { return impl_->take_news(); }
+
 std::optional<TimePoint> HeartbeatServer::heard(NodeId id) const {
-  const Node* node = impl_->find(id);
-  int64_t heard = node == nullptr ? Node::kNever : node->heard.load(std::memory_order_relaxed);
-  if (heard == Node::kNever) return std::nullopt;
+  const Pulse* node = impl_->find(id);
+  int64_t heard = node == nullptr ? Pulse::kNever : node->heard.load();
+  if (heard == Pulse::kNever) return std::nullopt;
   return TimePoint(std::chrono::nanoseconds(heard));
 }
 
 std::optional<Duration> HeartbeatServer::clock_offset(NodeId id) const {
-  const Node* node = impl_->find(id);
-  int64_t offset = node == nullptr ? Node::kNever : node->offset.load(std::memory_order_relaxed);
-  if (offset == Node::kNever) return std::nullopt;
+  const Pulse* node = impl_->find(id);
+  int64_t offset = node == nullptr ? Pulse::kNever : node->offset.load(std::memory_order_relaxed);
+  if (offset == Pulse::kNever) return std::nullopt;
   return std::chrono::nanoseconds(offset);
 }
 

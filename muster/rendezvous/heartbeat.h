@@ -9,11 +9,18 @@
 #include "muster/base/clock.h"
 #include "muster/net/event_loop.h"
 #include "muster/rendezvous/channel.h"
+#include "muster/rendezvous/membership.h"
 #include "muster/rendezvous/protocol.h"
 
 namespace muster::rendezvous {
 
 inline constexpr Duration kBeatPeriod = std::chrono::milliseconds(500);
+
+// The control connection's own liveness: one Ping per node and period, unless the last one has not been answered.
+constexpr Duration ping_period(Duration lease) { return lease / 4; }
+// Channel::limit_silence() for it: later than the decision that it is lost, for what is sent when nothing is decided any
+// more.
+constexpr Duration longest_silence(Duration lease) { return lease + 2 * fence_margin(lease); }
 
 // --- the warden's side --------------------------------------------------------------------------------------------
 
@@ -57,10 +64,19 @@ class HeartbeatServer {
 
   // From the coordinator's thread. The channels are open and detached (Channel::detach()).
   void adopt(std::vector<std::unique_ptr<Channel>> channels);
-  void admit(NodeId node);   // its beats are echoed with stands = true; before it is told its number
-  void forget(NodeId node);  // its beats are echoed with stands = false, as are those of numbers nobody has
+  void admit(NodeId node);  // its beats are echoed with stands = true; before it is told its number
+  // Its beats are echoed with stands = false, as are those of numbers that no node has. What heard() says from now on
+  // includes every beat that was echoed with stands = true: forget a node first, then ask when its lease ends.
+  void forget(NodeId node);
   // When a beat of that node came last; nothing when none came.
   std::optional<TimePoint> heard(NodeId node) const;
+  // What became of the nodes' connections since the last call, in order. Readable: there is something.
+  struct News {
+    NodeId node = 0;
+    LinkEnd end = LinkEnd::kNone;  // kNone: its warden has connected again
+  };
+  int news_fd() const;
+  std::vector<News> take_news();
   // Steady clock of the node minus ours, best estimate so far.
   std::optional<Duration> clock_offset(NodeId node) const;
 

@@ -1,6 +1,8 @@
 #include "muster/rendezvous/member.h"
 
+#include "muster/base/strings.h"
 #include "muster/rendezvous/finder.h"
+#include "muster/rendezvous/heartbeat.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -28,7 +30,10 @@ class Member::Impl {
         [this](Result<std::unique_ptr<Channel>> channel) { connected(std::move(channel)); }, Finder::Questions());
     say_waiting();
   }
-  ~Impl() { loop_.cancel(waiting_); }
+  ~Impl() {
+    loop_.cancel(waiting_);
+    loop_.cancel(listening_);
+  }
 
   void tell(const Message& message) {
     if (channel_) channel_->send(encode(message));
@@ -54,9 +59,30 @@ class Member::Impl {
       ended_ = true;
       return handlers_.refused({ErrorKind::kPeer, refuse->reason, refuse->hint});
     }
-    if (std::holds_alternative<Welcome>(*message)) welcomed_ = true;
+    if (const auto* ping = std::get_if<Ping>(&*message)) {
+      unheard_ = 0;
+      return tell(Pong{ping->sequence});
+    }
+    if (const auto* welcome = std::get_if<Welcome>(&*message)) welcomed(*welcome);
     if (std::holds_alternative<EndJob>(*message)) ended_ = true;
     handlers_.told(*message);
+  }
+
+  void welcomed(const Welcome& welcome) {
+    welcomed_ = true;
+    lease_ = welcome.lease;
+    channel_->limit_silence(longest_silence(lease_));
+    listen();
+  }
+
+  // Counts turns of this loop, not time: after a pause of this process a Ping may wait to be read.
+  void listen() {
+    listening_ = loop_.call_after(ping_period(lease_), [this] {
+      constexpr int kPeriodsPerLease = 4;
+      if (ended_) return;
+      if (++unheard_ <= kPeriodsPerLease) return listen();
+      closed({ErrorKind::kTimeout, fmt::format("it has not been heard for {}", elapsed_text(lease_)), {}});
+    });
   }
 
   void closed(const Error& why) {
@@ -78,7 +104,9 @@ class Member::Impl {
   Handlers handlers_;
   std::unique_ptr<Finder> finder_;
   std::unique_ptr<Channel> channel_;
-  net::EventLoop::TimerId waiting_ = 0;
+  net::EventLoop::TimerId waiting_ = 0, listening_ = 0;
+  Duration lease_{};
+  int unheard_ = 0;  // ping periods without a Ping
   TimePoint join_sent_;
   bool welcomed_ = false;
   bool ended_ = false;  // whatever comes now is no news

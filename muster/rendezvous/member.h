@@ -13,13 +13,14 @@
 namespace muster::rendezvous {
 
 // An agent's side of the control connection: finds the coordinator, joins, then is told what to do. One life is one
-// membership: when the connection is lost the agent ends its workers and itself, and does not come back.
+// membership: when the connection is lost the agent ends its workers and itself, and does not come back. Answers each
+// Ping; if none comes for a lease, the coordinator is lost.
 class Member {
  public:
   struct Handlers {
-    std::function<void(const Message&)> told;              // Welcome first, or EndJob alone; never Refuse
+    std::function<void(const Message&)> told;              // Welcome first, or EndJob alone; never Refuse or Ping
     std::function<void(const Error& why)> refused;         // by the coordinator, or none was found in time. The end.
-    std::function<void(const Error& why)> lost;            // the connection, after Welcome. The end.
+    std::function<void(const Error& why)> lost;            // the connection, after Welcome, or no Ping for a lease
     std::function<void(const std::string& what)> waiting;  // still not there: "10.0.0.1:29400: connection refused"
   };
   // `coordinators`: endpoints, see Finder.

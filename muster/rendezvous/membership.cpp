@@ -50,6 +50,7 @@ std::string sentences(const std::vector<std::string>& all) {
 
 struct Survey {
   const Node* quietest = nullptr;  // heard longest ago
+  const Node* mutest = nullptr;    // has not answered for longest
   size_t done = 0;                 // members that have reported their end with 0
   size_t outsiders = 0;            // not in this round
   const Node* newest_outsider = nullptr;
@@ -60,6 +61,7 @@ Survey survey(const State& state) {
   Survey seen;
   for (const auto& [id, node] : state.nodes) {
     if (seen.quietest == nullptr || node.heard < seen.quietest->heard) seen.quietest = &node;
+    if (node.unanswered && (seen.mutest == nullptr || *node.unanswered < *seen.mutest->unanswered)) seen.mutest = &node;
     if (node.part == Part::kDone) ++seen.done;
     bool unreaped = node.part == Part::kRuns || node.part == Part::kStops;
     if (unreaped && state.round_state == RoundState::kStopping) seen.unreaped.push_back(&node);
@@ -76,6 +78,14 @@ Decision wait(std::string reason, std::optional<TimePoint> wake_at = std::nullop
   Decision decision;
   decision.reason = std::move(reason);
   decision.wake_at = wake_at;
+  return decision;
+}
+
+Decision drop(const Node& node, std::string why) {
+  Decision decision;
+  decision.kind = Kind::kDropNode;
+  decision.node = node.id;
+  decision.reason = fmt::format("{} is lost: {}", node.join.host, why);
   return decision;
 }
 
@@ -321,7 +331,35 @@ Decision make_up_round(TimePoint now, const State& state, const MembershipOption
                                        : with_enough(now, state, options, hosts);
 }
 
+// "; n2 has not confirmed the end of its workers"
+std::string unconfirmed_text(TimePoint now, const State& state) {
+  std::vector<std::string> hosts;
+  for (const Ghost& ghost : state.ghosts)
+    if (ghost.safe_at > now) hosts.push_back(ghost.host);
+  if (hosts.empty()) return {};
+  auto names = some_of(hosts, ", ", [](const std::string& host) { return host; });
+  return fmt::format("; {} {} not confirmed the end of {} workers", names, hosts.size() == 1 ? "has" : "have",
+                     hosts.size() == 1 ? "its" : "their");
+}
+
+// Everything was told to end without any grace: no node is waited for without a bound.
+std::optional<Decision> after_kill(TimePoint now, const State& state, const Survey& seen) {
+  if (!state.killed_at || !state.stop_signal) return std::nullopt;
+  const TimePoint drop_at = *state.killed_at + kKillTime, end_at = drop_at + kKillTime;
+  if (!seen.unreaped.empty()) {
+    if (now >= drop_at) return drop(*seen.unreaped.front(), "its workers were killed and have not ended");
+    return wait("waiting for the killed workers to end", drop_at);
+  }
+  const Ghost* ghost = last_ghost(now, state);
+  if (ghost == nullptr) return std::nullopt;
+  if (now < end_at)
+    return wait(fmt::format("waiting for {} to confirm the end of its workers", ghost->host),
+                std::min(ghost->safe_at, end_at));
+  return end("signalled", 128 + *state.stop_signal, who_was_signalled(state) + unconfirmed_text(now, state));
+}
+
 Decision between_rounds(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
+  if (auto killed = after_kill(now, state, seen)) return *killed;
   if (!seen.unreaped.empty()) {
     auto hosts = some_of(seen.unreaped, ", ", [](const Node* node) { return node->join.host; });
     return wait(fmt::format("waiting for the workers on {} to end", hosts));
@@ -339,15 +377,15 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options) {
   if (!state.ending.empty()) return wait("the job is over");
   Survey seen = survey(state);
+  const Duration patience = options.lease + fence_margin(options.lease);
   std::optional<TimePoint> fence;
-  if (seen.quietest != nullptr) fence = seen.quietest->heard + options.lease + kFenceMargin;
-  if (fence && now >= *fence) {
-    Decision decision;
-    decision.kind = Kind::kDropNode;
-    decision.node = seen.quietest->id;
-    decision.reason =
-        fmt::format("{} is lost: no word for {}", seen.quietest->join.host, elapsed_text(now - seen.quietest->heard));
-    return decision;
+  if (seen.quietest != nullptr) fence = seen.quietest->heard + patience;
+  if (fence && now >= *fence) return drop(*seen.quietest, "no word for " + elapsed_text(now - seen.quietest->heard));
+  if (seen.mutest != nullptr) {
+    const TimePoint since = *seen.mutest->unanswered;
+    if (now >= since + patience)
+      return drop(*seen.mutest, "its agent has not answered for " + elapsed_text(now - since));
+    fence = std::min(fence.value_or(since + patience), since + patience);
   }
   bool goes_on = state.round_state == RoundState::kOpening || state.round_state == RoundState::kRunning;
   Decision decision = goes_on ? during_round(now, state, options, seen) : between_rounds(now, state, options, seen);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,8 +34,17 @@ struct MembershipOptions {
   Duration loss_window = std::chrono::minutes(10);
 };
 
-// After a closed connection: one heartbeat, for the agent to stop its workers. After silence: lease + this.
-inline constexpr Duration kFenceMargin = std::chrono::milliseconds(500);
+// How long after the end of a node's lease its warden may need to end everything; a long lease lets clocks drift apart.
+constexpr Duration fence_margin(Duration lease) {
+  return std::max<Duration>(std::chrono::milliseconds(500), lease / 20);
+}
+
+// For the kernel to end a node's workers after both processes of muster on it are gone.
+inline constexpr Duration kCloseMargin = std::chrono::milliseconds(500);
+
+// After Coordinator::kill(): a node whose workers have not ended after kKillTime is dropped, which makes its warden end
+// everything there; the job ends after twice that time at the latest, whatever the node's warden has confirmed.
+inline constexpr Duration kKillTime = std::chrono::seconds(2);
 
 // Late nodes that come shortly one after the other cost one round, not one each.
 inline constexpr Duration kGrowDelay = std::chrono::milliseconds(500);
@@ -56,21 +66,45 @@ enum class Part {
   kFailed,  // all are reaped, not all ended with 0
 };
 
+// The end of one of a node's two connections (the agent's control, the warden's heartbeats), as evidence that the
+// processes behind it are gone.
+enum class LinkEnd {
+  kNone,     // it is open, or nothing is known
+  kSilent,   // reset, timed out, broken by a wrong message, closed by us: says nothing about the other side
+  kClosed,   // the other side's kernel has closed it between two messages (EOF)
+  kGoodbye,  // Goodbye came: everything of the job on the node is gone
+};
+
+// What both ends together say about the node's workers.
+enum class Departure {
+  kSilent,   // they may run until the lease has ended: safe at the last beat + lease + fence_margin()
+  kClosed,   // both processes of muster are gone, and the workers with them: safe after kCloseMargin
+  kGoodbye,  // they are gone
+};
+// Goodbye on either connection is enough; closed connections are only if both are. Pure.
+Departure departure(LinkEnd control, LinkEnd heartbeat);
+
 struct Node {
   NodeId id = 0;
   Join join;
   Part part = Part::kIdle;
   TimePoint joined;
-  TimePoint heard;                // last beat, or any message
-  std::optional<int> group_rank;  // in the current round, or in the last one it was in: kept where possible
-  int last_round = -1;            // the last round it was a member of
+  TimePoint heard;                      // last beat
+  std::optional<TimePoint> unanswered;  // when the Ping was sent that its agent has not answered
+  LinkEnd control = LinkEnd::kNone, heartbeat = LinkEnd::kNone;
+  std::optional<int> group_rank;    // in the current round, or in the last one it was in: kept where possible
+  int last_round = -1;              // the last round it was a member of
+  bool ended_by_our_pause = false;  // once it is gone: ended_by_our_pause()
 };
 
 // A node that is gone while its workers may still run: no round may start before `safe_at`.
 struct Ghost {
+  NodeId node = 0;
   std::string host;
-  TimePoint safe_at;
+  TimePoint lease_end;  // with the margin
+  TimePoint safe_at;    // that, or earlier by what its connections have told
   std::string why;
+  LinkEnd control = LinkEnd::kNone, heartbeat = LinkEnd::kNone;
 };
 
 // Why a host that is expected does not come, and the exit code of a job that fails for it: a program that is not there
@@ -106,6 +140,7 @@ struct State {
   std::map<int, NodeId> by_rank, by_position;  // of them, who named a static rank, or its place in the list of hosts
   std::vector<Ghost> ghosts;
   std::map<std::string, std::vector<TimePoint>> losses;  // by host
+  std::optional<TimePoint> paused_until;                 // the end of our last pause that was long enough to end leases
   std::map<int, Hopeless> hopeless;                      // positions of expected hosts that a launcher has given up on
   NodeId next_node = 1;
   std::optional<TimePoint> last_join;
@@ -121,13 +156,14 @@ struct State {
   std::optional<std::string> failed_on;         // the host of the first worker that failed
   std::optional<std::string> failed_node_gone;  // the sentence, once that node is gone too
   int restarts = 0;
-  std::vector<Failure> failures;   // in a row: every round since the first of them failed, each the same way
-  std::optional<Failure> failure;  // of the last round, once judged; cleared when the next one opens
-  std::vector<std::string> lost;   // sentences: nodes that were lost in this round, and why we think so
-  std::vector<std::string> gone;   // the same for nodes that are gone since the round opened
-  std::optional<int> stop_signal;  // the job was asked to end
-  std::string stop_host;           // whose muster was; empty: the launcher
-  std::string ending;              // of a job that is over, as in Decision
+  std::vector<Failure> failures;       // in a row: every round since the first of them failed, each the same way
+  std::optional<Failure> failure;      // of the last round, once judged; cleared when the next one opens
+  std::vector<std::string> lost;       // sentences: nodes that were lost in this round, and why we think so
+  std::vector<std::string> gone;       // the same for nodes that are gone since the round opened
+  std::optional<int> stop_signal;      // the job was asked to end
+  std::string stop_host;               // whose muster was; empty: the launcher
+  std::optional<TimePoint> killed_at;  // and then to end without any grace
+  std::string ending;                  // of a job that is over, as in Decision
 };
 
 // What is to be done next. The reason is what log, console and tests show.
@@ -137,7 +173,7 @@ struct Decision {
     kOpenRound,  // `members` by group rank: round_opened()
     kStopRound,  // tell every member that runs to stop, with `signal`: round_stopping()
     kJudge,      // every member's workers are reaped and some failed: say how (judged()), then decide again
-    kDropNode,   // `node` is silent for too long: close it, node_gone() as silent
+    kDropNode,   // `node` is silent, or does not answer, for too long: close it, node_gone() as silent
     kEndJob,     // with `exit_code`: job_ended()
   };
   Kind kind = Kind::kWait;
@@ -152,7 +188,9 @@ struct Decision {
 };
 
 // The rules, in this order:
-// - A node that has been silent for lease + kFenceMargin is dropped. Its warden has killed its workers by then.
+// - A node that has been silent for lease + fence_margin() is dropped. Its warden has killed its workers by then. So is
+//   one whose agent has not answered a Ping for as long, and after a kill one whose workers have not ended in kKillTime:
+//   its warden is told so and ends them.
 // - A round is stopped by a signal, by the loss of a member, by a failed worker, and (Grow::kNow) by nodes that wait
 //   while there is room, kGrowDelay after the last of them came and while no member is done. All done is success.
 // - Nothing else happens before every connected node has reaped its workers and every ghost is safe.
@@ -181,12 +219,21 @@ std::optional<std::string> refusal(TimePoint now, const State& state, const Memb
                                    const Join& join);
 NodeId node_joined(TimePoint now, State& state, const Join& join);
 void node_heard(TimePoint now, State& state, NodeId node);
-// The connection of a node is no more. What that means follows from its part: without workers, or done, it is no loss.
-// `silent`: the other side has not closed it and may not know (decide() dropped it, the network failed, we closed it):
-// safe when its lease has run out, so tell node_heard() what came last before. Else it closed and stops its workers.
+void node_pinged(TimePoint now, State& state, NodeId node);  // at most one Ping is on its way
+void node_answered(State& state, NodeId node);
+// Goodbye came on the control connection; its end will follow.
+void node_said_goodbye(State& state, NodeId node);
+// The heartbeat connection of a node has ended, or another was made (kNone). Also of a node that is gone: its ghost may
+// be safe earlier for it.
+void heartbeat_ended(TimePoint now, State& state, NodeId node, LinkEnd end);
+// The control connection of a node is no more. What that means follows from its part: without workers, or done, it is no
+// loss. When the next round may start follows from departure() and the last beat, so call node_heard() before.
 // `why`: "connection closed by 10.0.0.2:4711", or the whole sentence that decide() gave.
-void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, bool silent,
+void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, LinkEnd control,
                const std::string& why);
+// Whether this process stood still for so long that the node's lease may have ended for it: its end is then no loss of
+// its host. Pure.
+bool ended_by_our_pause(TimePoint now, const State& state, const MembershipOptions& options, const Node& node);
 // The launcher starts no agent there; it tries again.
 void host_hopeless(State& state, int position, const std::string& why = {}, int exit_code = kMusterFailed,
                    TimePoint now = {});
@@ -199,9 +246,11 @@ void worker_failed(State& state, NodeId node, int round);
 void round_ended(State& state, NodeId node, int round, bool succeeded);
 void judged(State& state, Failure failure);
 void stop_requested(State& state, int signal, const std::string& host = {});  // the first one counts
+void kill_requested(TimePoint now, State& state);                             // likewise
 void job_ended(State& state, const Decision& decision);
-// This process itself stood still (suspend, SIGSTOP): nobody could be heard, so everybody gets a whole lease again.
-void paused(TimePoint now, State& state);
+// This process itself stood still since `began` (suspend, SIGSTOP): no node could be heard, so each gets a whole lease
+// again.
+void paused(TimePoint began, TimePoint now, State& state, const MembershipOptions& options);
 
 // --- placement ------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,18 @@ std::string loss_sentence(const std::string& host, const std::string& why) {
   return fmt::format("{} is lost: {}", host, why.empty() ? "its connection has ended" : why);
 }
 
+TimePoint safe_at(TimePoint now, const Ghost& ghost) {
+  switch (departure(ghost.control, ghost.heartbeat)) {
+    case Departure::kGoodbye:
+      return now;
+    case Departure::kClosed:
+      return std::min(ghost.lease_end, now + kCloseMargin);
+    case Departure::kSilent:
+      break;
+  }
+  return ghost.lease_end;
+}
+
 void note_loss(TimePoint now, State& state, const MembershipOptions& options, const std::string& host) {
   auto& times = state.losses[host];
   std::erase_if(times, [&](TimePoint time) { return now - time > options.loss_window; });
@@ -99,7 +111,44 @@ void node_heard(TimePoint now, State& state, NodeId node) {
   if (found != state.nodes.end()) found->second.heard = std::max(found->second.heard, now);
 }
 
-void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, bool silent,
+void node_pinged(TimePoint now, State& state, NodeId node) {
+  auto found = state.nodes.find(node);
+  if (found != state.nodes.end()) found->second.unanswered = now;
+}
+
+void node_answered(State& state, NodeId node) {
+  auto found = state.nodes.find(node);
+  if (found != state.nodes.end()) found->second.unanswered.reset();
+}
+
+Departure departure(LinkEnd control, LinkEnd heartbeat) {
+  if (control == LinkEnd::kGoodbye || heartbeat == LinkEnd::kGoodbye) return Departure::kGoodbye;
+  return control == LinkEnd::kClosed && heartbeat == LinkEnd::kClosed ? Departure::kClosed : Departure::kSilent;
+}
+
+void node_said_goodbye(State& state, NodeId node) {
+  auto found = state.nodes.find(node);
+  if (found != state.nodes.end()) found->second.control = LinkEnd::kGoodbye;
+}
+
+void heartbeat_ended(TimePoint now, State& state, NodeId node, LinkEnd end) {
+  // Nothing takes a goodbye back.
+  auto learn = [end](LinkEnd& known) {
+    if (known == LinkEnd::kGoodbye || known == end) return false;
+    known = end;
+    return true;
+  };
+  if (auto found = state.nodes.find(node); found != state.nodes.end()) learn(found->second.heartbeat);
+  for (Ghost& ghost : state.ghosts)
+    if (ghost.node == node && learn(ghost.heartbeat)) ghost.safe_at = safe_at(now, ghost);
+}
+
+bool ended_by_our_pause(TimePoint now, const State& state, const MembershipOptions& options, const Node& node) {
+  return state.paused_until && node.joined < *state.paused_until &&
+         now <= *state.paused_until + options.lease + fence_margin(options.lease);
+}
+
+void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, LinkEnd control,
                const std::string& why) {
   auto found = state.nodes.find(node);
   if (found == state.nodes.end()) return;
@@ -113,8 +162,15 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   constexpr size_t kRemembered = 64;  // a round can be long, and spares may come and go
   if (state.gone.size() < kRemembered) state.gone.push_back(sentence);
   if (may_run(old)) {
-    TimePoint safe_at = silent ? old.heard + options.lease + kFenceMargin : now + kFenceMargin;
-    if (safe_at > now) state.ghosts.push_back({host, safe_at, sentence});
+    Ghost ghost{.node = node,
+                .host = host,
+                .lease_end = old.heard + options.lease + fence_margin(options.lease),
+                .safe_at = {},
+                .why = sentence,
+                .control = old.control == LinkEnd::kGoodbye ? old.control : control,
+                .heartbeat = old.heartbeat};
+    ghost.safe_at = safe_at(now, ghost);
+    if (ghost.safe_at > now) state.ghosts.push_back(std::move(ghost));
   }
   bool opening = state.round_state == RoundState::kOpening && is_member(state, old) && old.part == Part::kIdle;
   if (may_run(old) || opening) {
@@ -126,8 +182,9 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
     excuse_who_went_first(state);
   }
   // Who leaves a running round that it has no part in disturbs nobody; while one is made up, everybody has a part.
-  if (may_run(old) || opening || state.round_state == RoundState::kStopping || state.failed_on == host)
-    note_loss(now, state, options, host);
+  const bool disturbs =
+      may_run(old) || opening || state.round_state == RoundState::kStopping || state.failed_on == host;
+  if (disturbs && !ended_by_our_pause(now, state, options, old)) note_loss(now, state, options, host);
   // Nobody has workers yet, so there is nothing to tell the others; and the store that opens now is for nothing.
   if (opening) round_stopping(now, state, sentence, false);
   if (old.part == Part::kDone && is_member(state, old)) state.finished.insert(node);
@@ -217,12 +274,25 @@ void stop_requested(State& state, int signal, const std::string& host) {
   state.stop_host = host;
 }
 
+void kill_requested(TimePoint now, State& state) {
+  if (!state.killed_at) state.killed_at = now;
+}
+
 void job_ended(State& state, const Decision& decision) { state.ending = decision.ending; }
 
-void paused(TimePoint now, State& state) {
-  for (auto& [id, node] : state.nodes) node.heard = now;
-  // Who was about to stop its workers may have stood still as well.
-  for (Ghost& ghost : state.ghosts) ghost.safe_at = std::max(ghost.safe_at, now + kFenceMargin);
+void paused(TimePoint began, TimePoint now, State& state, const MembershipOptions& options) {
+  for (auto& [id, node] : state.nodes) {
+    node.heard = now;
+    if (node.unanswered) node.unanswered = now;
+  }
+  // A node that was about to end its workers may have stood still as well.
+  for (Ghost& ghost : state.ghosts) {
+    if (departure(ghost.control, ghost.heartbeat) == Departure::kGoodbye) continue;
+    ghost.lease_end = std::max(ghost.lease_end, now + fence_margin(options.lease));
+    ghost.safe_at = std::max(ghost.safe_at, now + kCloseMargin);
+  }
+  // The last beat that was echoed was sent up to a beat and a round trip before.
+  if (now - began >= options.lease / 2) state.paused_until = now;
 }
 
 }  // namespace muster::rendezvous

@@ -106,7 +106,8 @@ TEST(StillGone, WhoIsBackIsNotLost) {
   rendezvous::MembershipOptions options;
   const auto n1 = join(state, "n1", 0), n2 = join(state, "n2", 1), n20 = join(state, "n20", 2);
   rendezvous::round_opened(state, {n1});
-  for (auto node : {n2, n20}) rendezvous::node_gone(Clock::now(), state, options, node, false, "closed");
+  for (auto node : {n2, n20})
+    rendezvous::node_gone(Clock::now(), state, options, node, rendezvous::LinkEnd::kClosed, "closed");
   join(state, "n2", 1);
   EXPECT_EQ(still_gone(state), std::vector<std::string>{"n20 is lost: closed"});
 }
@@ -115,7 +116,7 @@ TEST(StillGone, OneOfTwoOnAMachineIsNotTheOther) {
   rendezvous::State state;
   const auto one = join(state, "n1", 0), other = join(state, "n1", 1);
   rendezvous::round_opened(state, {one, other});
-  rendezvous::node_gone(Clock::now(), state, {}, other, false, "closed");
+  rendezvous::node_gone(Clock::now(), state, {}, other, rendezvous::LinkEnd::kClosed, "closed");
   EXPECT_EQ(still_gone(state), std::vector<std::string>{"n1 is lost: closed"});
 }
 

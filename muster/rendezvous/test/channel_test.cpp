@@ -529,6 +529,49 @@ TEST(Channel, APausedOneSleepsAfterAReset) {
   ASSERT_TRUE(test::run_until(loop, [&] { return !server.closed.empty(); }));
   EXPECT_THAT(server.messages, ElementsAre("last words"));
   EXPECT_THAT(server.why(), HasSubstr("closed by"));
+  EXPECT_FALSE(server.channel->ended_orderly());
+}
+
+TEST(Channel, EndsOrderlyIfThePeerClosesBetweenTwoMessages) {
+  Pair pair;
+  ASSERT_TRUE(pair.open());
+  pair.client.channel->send("last words");
+  pair.client.channel.reset();
+  ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.server.closed.empty(); }));
+  EXPECT_TRUE(pair.server.channel->ended_orderly());
+}
+
+TEST(Channel, DoesNotEndOrderlyWithinAMessageOrAfterAChangedOne) {
+  for (bool changed : {false, true}) {
+    Relay relay;
+    relay.run();
+    ASSERT_EQ(relay.server.opened, 1);
+    (changed ? relay.flip_up : relay.up_limit) = relay.up.size() + 8;
+    relay.client.channel->send("last words");
+    relay.run();
+    ASSERT_EQ(relay.server.closed.size(), 1U);
+    EXPECT_FALSE(relay.server.channel->ended_orderly());
+  }
+}
+
+// The write is told of the reset, and the read that follows finds what looks like an end.
+TEST(Channel, DoesNotEndOrderlyIfAWriteWasTold) {
+  auto listener = net::listen_tcp({.port = 0, .loopback_only = true});
+  auto connected = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
+  auto accepted = net::accept_tcp(listener->fd.get(), nullptr);
+  ASSERT_TRUE(connected && accepted && *accepted);
+  net::EventLoop loop;
+  End client, server;
+  int socket = connected->get();
+  client.call(loop, std::move(*connected), {});
+  server.serve(loop, std::move(*accepted), {});
+  ASSERT_TRUE(test::run_until(loop, [&] { return client.opened == 1 && server.opened == 1; }));
+  linger reset{.l_onoff = 1, .l_linger = 0};
+  ASSERT_EQ(::setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+  client.channel.reset();
+  server.channel->send("are you there?");
+  ASSERT_TRUE(test::run_until(loop, [&] { return !server.closed.empty(); }));
+  EXPECT_FALSE(server.channel->ended_orderly());
 }
 
 // The peer said why before it closed; that must not be lost to our own failing write.

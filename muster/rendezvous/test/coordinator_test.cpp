@@ -50,7 +50,13 @@ struct Guest {
   std::unique_ptr<Channel> channel;
   std::vector<Message> told;
   bool closed = false;
+  bool answers = true;  // Pings
+  int pings = 0;
 
+  void hears(const Ping& ping) {
+    ++pings;
+    if (answers) say(Pong{ping.sequence});
+  }
   template <typename M>
   const M* last() const {
     return told.empty() ? nullptr : std::get_if<M>(&told.back());
@@ -60,8 +66,9 @@ struct Guest {
 
 class CoordinatorTest : public ::testing::Test {
  protected:
-  void make(int min, int max, int spares = 0) {
+  void make(int min, int max, int spares = 0, Duration lease = std::chrono::seconds(10)) {
     CoordinatorOptions options;
+    options.membership.lease = lease;
     options.token = token_;
     options.membership.min_nodes = min;
     options.membership.max_nodes = max;
@@ -77,16 +84,20 @@ class CoordinatorTest : public ::testing::Test {
     Channel::Options options;
     options.token = token_;
     options.purpose = purpose;
-    guest.connector = Connector::start(
-        loop_, {address_}, options, std::chrono::seconds(5), Deadline::in(std::chrono::seconds(5)),
-        [this, &guest](Result<std::unique_ptr<Channel>> channel) {
-          ASSERT_TRUE(channel);
-          guest.channel = *std::move(channel);
-          Channel::Handlers handlers;
-          handlers.received = [&guest](std::string_view bytes) { guest.told.push_back(*decode(bytes)); };
-          handlers.closed = [&guest](const Error&) { guest.closed = true; };
-          guest.channel->resume_on(loop_, std::move(handlers));
-        });
+    guest.connector =
+        Connector::start(loop_, {address_}, options, std::chrono::seconds(5), Deadline::in(std::chrono::seconds(5)),
+                         [this, &guest](Result<std::unique_ptr<Channel>> channel) {
+                           ASSERT_TRUE(channel);
+                           guest.channel = *std::move(channel);
+                           Channel::Handlers handlers;
+                           handlers.received = [&guest](std::string_view bytes) {
+                             Message message = *decode(bytes);
+                             if (const auto* ping = std::get_if<Ping>(&message)) return guest.hears(*ping);
+                             guest.told.push_back(std::move(message));
+                           };
+                           handlers.closed = [&guest](const Error&) { guest.closed = true; };
+                           guest.channel->resume_on(loop_, std::move(handlers));
+                         });
     EXPECT_TRUE(until([&] { return guest.channel != nullptr; }));
     return guest;
   }
@@ -279,6 +290,73 @@ TEST_F(CoordinatorTest, WhoWaitsForMoreNodesIsNoSpare) {
   for (int position : {0, 1}) coordinator_->host_hopeless(position, "switched off");
   ASSERT_TRUE(until([&] { return third.last<EndJob>() != nullptr; }));
   EXPECT_EQ(third.last<EndJob>()->exit_code, kMusterFailed);
+}
+
+// --- liveness and ends ----------------------------------------------------------------------------------------------
+
+TEST_F(CoordinatorTest, AMemberIsAskedNowAndThenAndLostIfItDoesNotAnswer) {
+  make(1, 2, 0, std::chrono::milliseconds(500));
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  Guest& hearts = connect(Purpose::kHeartbeat);
+  std::function<void()> beat = [&] {  // of both wardens
+    for (const Guest* guest : {&first, &second})
+      hearts.say(Beat{.node = std::get<Welcome>(guest->told.front()).node, .sequence = 1, .sent = 1, .paused = false});
+    loop_.call_after(std::chrono::milliseconds(50), beat);
+  };
+  beat();
+  second.answers = false;
+  ASSERT_TRUE(until([&] { return second.closed; }));
+  EXPECT_EQ(second.pings, 1) << "one at a time";
+  EXPECT_FALSE(first.closed);
+  EXPECT_TRUE(client_.lines.back().starts_with("gone n1: n1 is lost: its agent has not answered for 1"))
+      << client_.lines.back();
+}
+
+TEST_F(CoordinatorTest, AWardensGoodbyeLetsTheNextRoundStartAtOnce) {
+  make(1, 2);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  const NodeId id = std::get<Welcome>(second.told.front()).node;
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  ASSERT_TRUE(until([&] { return second.last<StartRound>() != nullptr; }));
+  Guest& heart = connect(Purpose::kHeartbeat);
+  heart.say(Beat{.node = id, .sequence = 1, .sent = 1, .paused = false});
+  ASSERT_TRUE(until([&] { return !heart.told.empty(); }));
+  second.channel.reset();
+  coordinator_->host_hopeless(1, "switched off");
+  ASSERT_TRUE(until([&] { return first.last<StopRound>() != nullptr; }));
+  first.say(RoundEnded{.round = 0, .succeeded = false, .outcomes = {}, .start_error = {}});
+  settle(first);
+  EXPECT_NE(first.last<StopRound>(), nullptr) << "a closed connection alone is no proof";
+  heart.say(Goodbye{id});
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; })) << "long before the lease is over";
+}
+
+TEST_F(CoordinatorTest, AWardensGoodbyeEndsAMembershipWhoseControlConnectionIsOpen) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  join(1, "n1");
+  const NodeId id = std::get<Welcome>(first.told.front()).node;
+  Guest& heart = connect(Purpose::kHeartbeat);
+  heart.say(Beat{.node = id, .sequence = 1, .sent = 1, .paused = false});
+  heart.say(Goodbye{id});
+  ASSERT_TRUE(until([&] { return first.closed; }));
+  EXPECT_TRUE(client_.has("gone n0: everything of the job on it has ended"));
+}
+
+TEST_F(CoordinatorTest, AKillEndsTheJobAlthoughANodeDoesNot) {
+  make(1, 1);
+  Guest& node = join(0, "n0");
+  ASSERT_TRUE(until([&] { return node.last<OpenStore>() != nullptr; }));
+  node.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  ASSERT_TRUE(until([&] { return node.last<StartRound>() != nullptr; }));
+  coordinator_->stop(SIGTERM);
+  coordinator_->kill();
+  ASSERT_TRUE(until([&] { return node.closed; }));
+  ASSERT_TRUE(
+      until([&] { return client_.has("ended muster received SIGTERM; n0 has not confirmed the end of its workers"); }));
 }
 
 TEST_F(CoordinatorTest, WhoFailedAndHungUpIsStillNamed) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "muster/rendezvous/test/channel_pair.h"
 
 namespace muster::rendezvous {
@@ -75,6 +77,93 @@ TEST(HeartbeatServer, TellsANodeThatIsForgotten) {
   EXPECT_TRUE(warden.beat(2, 0).stands);
   server.forget(3);
   EXPECT_FALSE(warden.beat(3, 0).stands);
+}
+
+// --- news of the connections ----------------------------------------------------------------------------------------
+
+// What the server tells next, once there is something.
+std::vector<HeartbeatServer::News> next_news(net::EventLoop& loop, HeartbeatServer& server) {
+  loop.watch(server.news_fd(), EPOLLIN, [&](uint32_t) { loop.stop(); });
+  EXPECT_TRUE(loop.run_until(Deadline::in(seconds(10))));
+  loop.unwatch(server.news_fd());
+  return server.take_news();
+}
+
+TEST(HeartbeatServer, TellsHowAConnectionEnded) {
+  net::EventLoop loop;
+  HeartbeatServer server;
+  server.admit(1);
+  auto warden = std::make_unique<Warden>(loop, server);
+  warden->beat(1, 0);
+  EXPECT_TRUE(server.take_news().empty());
+  warden.reset();
+  auto news = next_news(loop, server);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].node, 1U);
+  EXPECT_EQ(news[0].end, LinkEnd::kClosed);
+
+  Warden again(loop, server);
+  again.beat(1, 0);
+  news = next_news(loop, server);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].end, LinkEnd::kNone);
+
+  again.end.channel->send("no beat");
+  news = next_news(loop, server);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].end, LinkEnd::kSilent);
+}
+
+TEST(HeartbeatServer, TellsAGoodbyeAndNothingAfterIt) {
+  net::EventLoop loop;
+  HeartbeatServer server;
+  server.admit(1);
+  server.admit(2);
+  auto warden = std::make_unique<Warden>(loop, server);
+  warden->beat(1, 0);
+  warden->end.channel->send(encode(Goodbye{1}));
+  auto news = next_news(loop, server);
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(news[0].end, LinkEnd::kGoodbye);
+  warden.reset();
+  Warden other(loop, server);
+  other.beat(2, 0);
+  EXPECT_TRUE(server.take_news().empty());
+}
+
+TEST(HeartbeatServer, TellsNothingOfAConnectionThatWasReplaced) {
+  net::EventLoop loop;
+  HeartbeatServer server;
+  server.admit(1);
+  auto old = std::make_unique<Warden>(loop, server);
+  old->beat(1, 0);
+  Warden warden(loop, server);
+  warden.beat(1, 0);
+  old.reset();
+  for (int i = 0; i < 20; ++i) warden.beat(1, 0);
+  EXPECT_TRUE(server.take_news().empty());
+}
+
+// No beat is echoed with stands = true that came after what heard() said when the node was forgotten.
+TEST(HeartbeatServer, ForgetsBeforeItIsAsked) {
+  net::EventLoop loop;
+  HeartbeatServer server;
+  Warden warden(loop, server);
+  for (NodeId node = 1; node <= 200; ++node) {
+    server.admit(node);
+    warden.end.messages.clear();
+    for (int i = 0; i < 20; ++i) warden.end.channel->send(encode(Beat{node, 0, i, false}));
+    while (!server.heard(node)) std::this_thread::yield();
+    server.forget(node);
+    const int64_t heard = nanoseconds(*server.heard(node));
+    ASSERT_TRUE(test::run_until(loop, [&] { return warden.end.messages.size() == 20; }));
+    for (const std::string& message : warden.end.messages) {
+      const Echo echo = std::get<Echo>(*decode(message));
+      if (echo.stands) {
+        EXPECT_LE(echo.coordinator, heard);
+      }
+    }
+  }
 }
 
 TEST(HeartbeatServer, EstimatesTheClockOfANode) {

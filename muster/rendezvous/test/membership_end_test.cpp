@@ -33,10 +33,10 @@ TEST(Success, IsEveryMemberDone) {
 }
 
 TEST(Success, DoesNotNeedThoseThatWereDoneBeforeTheyWent) {
-  for (bool silent : {false, true}) {
+  for (LinkEnd end : {LinkEnd::kClosed, LinkEnd::kSilent}) {
     Job job = started(2, 2);
     job.ends(1, true);
-    node_gone(job.now, job.state, job.options, 1, silent, "gone");
+    node_gone(job.now, job.state, job.options, 1, end, "gone");
     EXPECT_EQ(job.settle(), "");
     EXPECT_TRUE(job.state.ghosts.empty());
     EXPECT_TRUE(job.state.losses.empty());
@@ -298,13 +298,107 @@ TEST(Loss, OfAConnectionThatTheNodeMayNotKnowOfIsSafeAfterItsLease) {
   Job job = started(1, 2);
   job.now += sec(2);
   node_heard(job.now, job.state, 1);
-  node_gone(job.now, job.state, job.options, 2, true, "no route to host");
+  node_gone(job.now, job.state, job.options, 2, LinkEnd::kSilent, "no route to host");
   job.settle();
   job.all_end();
   EXPECT_EQ(job.settle(), "");
   EXPECT_EQ(job.last.wake_at, job.now + sec(8.5));
   job.pass(8.5);
   EXPECT_EQ(job.settle(), "open ");
+}
+
+// --- how a node ended ------------------------------------------------------------------------------------------------
+
+TEST(Departure, NeedsAGoodbyeOrTheEndOfBothConnections) {
+  const LinkEnd all[] = {LinkEnd::kNone, LinkEnd::kSilent, LinkEnd::kClosed, LinkEnd::kGoodbye};
+  for (LinkEnd control : all) {
+    for (LinkEnd heartbeat : all) {
+      Departure expected = Departure::kSilent;
+      if (control == LinkEnd::kClosed && heartbeat == LinkEnd::kClosed) expected = Departure::kClosed;
+      if (control == LinkEnd::kGoodbye || heartbeat == LinkEnd::kGoodbye) expected = Departure::kGoodbye;
+      EXPECT_EQ(departure(control, heartbeat), expected);
+    }
+  }
+}
+
+// n2 of two is gone in this way, all others have stopped: how long the next round has to wait.
+double wait_after(LinkEnd control, LinkEnd heartbeat) {
+  Job job = started(1, 2);
+  heartbeat_ended(job.now, job.state, 2, heartbeat);
+  node_gone(job.now, job.state, job.options, 2, control, "gone");
+  EXPECT_EQ(job.settle(), "stop ") << "the others are stopped at once";
+  job.all_end();
+  if (job.settle() == "open ") return 0;
+  return std::chrono::duration<double>(*job.last.wake_at - job.now).count();
+}
+
+TEST(Departure, DecidesWhenTheNextRoundMayStart) {
+  EXPECT_EQ(wait_after(LinkEnd::kClosed, LinkEnd::kNone), 10.5) << "one connection of the two";
+  EXPECT_EQ(wait_after(LinkEnd::kClosed, LinkEnd::kSilent), 10.5);
+  EXPECT_EQ(wait_after(LinkEnd::kSilent, LinkEnd::kClosed), 10.5) << "a reset";
+  EXPECT_EQ(wait_after(LinkEnd::kClosed, LinkEnd::kClosed), 0.5);
+  EXPECT_EQ(wait_after(LinkEnd::kSilent, LinkEnd::kGoodbye), 0);
+}
+
+TEST(Departure, IsLearntAfterTheNodeIsGone) {
+  Job job = started(1, 2);
+  node_gone(job.now, job.state, job.options, 2, LinkEnd::kClosed, "closed");
+  job.settle();
+  job.all_end();
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(10.5));
+  heartbeat_ended(job.now, job.state, 2, LinkEnd::kClosed);
+  EXPECT_EQ(job.next().wake_at, job.now + sec(0.5));
+  heartbeat_ended(job.now, job.state, 2, LinkEnd::kNone);
+  EXPECT_EQ(job.next().wake_at, job.now + sec(10.5)) << "its warden has connected again";
+  heartbeat_ended(job.now, job.state, 1, LinkEnd::kGoodbye);
+  EXPECT_EQ(job.next().wake_at, job.now + sec(10.5)) << "another node's";
+  heartbeat_ended(job.now, job.state, 2, LinkEnd::kGoodbye);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Departure, OfAnAgentThatSaidGoodbyeIsSafeHoweverItsConnectionEnds) {
+  Job job = started(1, 2);
+  node_said_goodbye(job.state, 2);
+  node_gone(job.now, job.state, job.options, 2, LinkEnd::kSilent, "reset");
+  EXPECT_EQ(job.settle(), "stop ");
+  job.all_end();
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Departure, GivesALongLeaseAWiderMargin) {
+  EXPECT_EQ(fence_margin(sec(2)), sec(0.5));
+  EXPECT_EQ(fence_margin(sec(10)), sec(0.5));
+  EXPECT_EQ(fence_margin(sec(60)), sec(3));
+}
+
+// --- agents that do not answer ---------------------------------------------------------------------------------------
+
+TEST(Ping, ThatIsNotAnsweredForALeaseMakesANodeLost) {
+  Job job = started(1, 2);
+  node_pinged(job.now, job.state, 2);
+  job.pass(10.4);  // its warden beats
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(0.1));
+  job.pass(0.1);
+  EXPECT_EQ(job.settle(), "drop stop ");
+  EXPECT_EQ(job.reasons.back(), "n2 is lost: its agent has not answered for 10.5 s");
+  job.ends(1, false);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.wake_at, job.now + sec(10.5)) << "its warden may have an echo since";
+  heartbeat_ended(job.now, job.state, 2, LinkEnd::kGoodbye);
+  EXPECT_EQ(job.settle(), "open ");
+}
+
+TEST(Ping, ThatIsAnsweredIsForgotten) {
+  Job job = started(1, 2);
+  node_pinged(job.now, job.state, 2);
+  job.pass(9);
+  node_answered(job.state, 2);
+  job.pass(9);
+  node_pinged(job.now, job.state, 2);
+  job.pass(9);
+  EXPECT_EQ(job.settle(), "");
 }
 
 TEST(Loss, IsTheCauseWhenPeersFail) {
@@ -465,7 +559,7 @@ TEST(Pause, OfTheCoordinatorGivesEverybodyAWholeLease) {
   Job job = started(1, 3);
   job.closes(3);
   job.now += sec(30);
-  paused(job.now, job.state);
+  paused(job.now - sec(1), job.now, job.state, job.options);
   EXPECT_EQ(job.settle(), "stop ");
   EXPECT_EQ(job.last.wake_at, job.now + sec(10.5));
   job.all_end();
@@ -473,7 +567,89 @@ TEST(Pause, OfTheCoordinatorGivesEverybodyAWholeLease) {
   EXPECT_EQ(job.last.wake_at, job.now + sec(0.5));
 }
 
+TEST(Pause, OfTheCoordinatorGivesEveryAgentAsLongToAnswer) {
+  Job job = started(1, 2);
+  node_pinged(job.now, job.state, 2);
+  job.now += sec(30);
+  paused(job.now - sec(30), job.now, job.state, job.options);
+  EXPECT_EQ(job.settle(), "");
+  job.pass(10.5);
+  EXPECT_EQ(job.settle(), "drop stop ");
+}
+
+TEST(Pause, OfTheCoordinatorIsNoLossOfTheHostsWhoseLeasesItEnded) {
+  Job job = started(2, 2);
+  for (int i = 0; i < 5; ++i) {
+    const NodeId last = job.state.next_node - 1;
+    const TimePoint began = job.now;
+    job.now += sec(12);
+    paused(began, job.now, job.state, job.options);
+    job.closes(last);
+    EXPECT_TRUE(job.state.losses.empty());
+    EXPECT_EQ(job.settle(), "stop ");
+    job.all_end();
+    job.pass(1);
+    Join again;
+    again.host = "n2";
+    EXPECT_EQ(refusal(job.now, job.state, job.options, again), std::nullopt);
+    job.joins("n2");
+    EXPECT_EQ(job.settle(), "open ");
+  }
+}
+
+TEST(Pause, OfTheCoordinatorExcusesNoOtherLoss) {
+  Job job = started(1, 4);
+  const TimePoint began = job.now;
+  job.now += sec(4);
+  paused(began, job.now, job.state, job.options);
+  job.closes(4);
+  EXPECT_EQ(job.state.losses.size(), 1U) << "no lease of 10 s ends in 4 s";
+  paused(job.now, job.now + sec(6), job.state, job.options);
+  job.pass(6);
+  job.joins("n5");
+  job.settle();
+  job.closes(5);
+  EXPECT_EQ(job.state.losses.size(), 2U) << "it joined later";
+  job.pass(10.6);
+  job.closes(3);
+  EXPECT_EQ(job.state.losses.size(), 3U) << "too long ago";
+}
+
 // --- signals --------------------------------------------------------------------------------------------------------
+
+TEST(Kill, DropsNodesThatDoNotEndAndThenEndsTheJob) {
+  Job job = started(1, 3);
+  stop_requested(job.state, SIGTERM);
+  EXPECT_EQ(job.settle(), "stop ");
+  job.ends(1, false);
+  job.pass(5);
+  EXPECT_EQ(job.settle(), "") << "the grace goes on";
+  kill_requested(job.now, job.state);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.wake_at, job.now + kKillTime);
+  job.pass(2);
+  EXPECT_EQ(job.settle(), "drop drop ");
+  EXPECT_EQ(job.reasons.back(), "n3 is lost: its workers were killed and have not ended");
+  EXPECT_EQ(job.last.wake_at, job.now + kKillTime);
+  heartbeat_ended(job.now, job.state, 3, LinkEnd::kGoodbye);
+  job.pass(2);
+  EXPECT_EQ(job.settle(), "signalled");
+  EXPECT_EQ(job.last.exit_code, 143);
+  EXPECT_EQ(job.last.reason, "muster received SIGTERM; n2 has not confirmed the end of its workers");
+}
+
+TEST(Kill, EndsTheJobWhenTheLastNodeHasConfirmed) {
+  Job job = started(1, 2);
+  stop_requested(job.state, SIGINT);
+  job.settle();
+  kill_requested(job.now, job.state);
+  job.ends(1, false);
+  job.pass(2);
+  EXPECT_EQ(job.settle(), "drop ");
+  heartbeat_ended(job.now, job.state, 2, LinkEnd::kGoodbye);
+  EXPECT_EQ(job.settle(), "signalled");
+  EXPECT_EQ(job.last.reason, "muster received SIGINT");
+}
 
 TEST(Signal, BeforeAnyRoundEndsTheJobAtOnce) {
   Job job(Job::nodes(2, 2));

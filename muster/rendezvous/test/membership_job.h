@@ -59,7 +59,7 @@ struct Job {
           break;
         case Kind::kDropNode:
           done += "drop ";
-          node_gone(now, state, options, last.node, true, last.reason);
+          node_gone(now, state, options, last.node, LinkEnd::kSilent, last.reason);
           break;
         case Kind::kEndJob:
           job_ended(state, last);
@@ -73,7 +73,11 @@ struct Job {
   void all_end(bool succeeded = false) {
     for (NodeId node : state.members) ends(node, succeeded);
   }
-  void closes(NodeId node) { node_gone(now, state, options, node, false, "closed by 10.0.0.9:99"); }
+  // Agent and warden are killed: both connections end.
+  void closes(NodeId node) {
+    heartbeat_ended(now, state, node, LinkEnd::kClosed);
+    node_gone(now, state, options, node, LinkEnd::kClosed, "closed by 10.0.0.9:99");
+  }
 
   MembershipOptions options;
   State state;

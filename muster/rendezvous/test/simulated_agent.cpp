@@ -8,7 +8,7 @@
 namespace muster::rendezvous::sim {
 namespace {
 
-// From the decision to kill until nothing runs any more: less than kFenceMargin, which is there for it.
+// From the decision to kill until nothing runs any more: less than fence_margin(), which is there for it.
 constexpr double kKillTime = 0.35;
 
 }  // namespace
@@ -46,7 +46,7 @@ void World::beat(Life& life) {
   after(kBeatPeriod, [this, &life] { beat(life); });
 }
 
-// On the dot, not with the next beat: the coordinator gives it no more than kFenceMargin.
+// On the dot, not with the next beat: the coordinator gives it no more than fence_margin().
 void World::watch_lease(Life& life) {
   if (!life.alive || defer(life, [this, &life] { watch_lease(life); })) return;
   act_on(life, life.lease->tick(now_));
@@ -147,11 +147,15 @@ void World::end_life(Life& life, const char* why) {
   life.host->occupied = false;
   workers_vanish(life);
   auto kill = [this, &life] {
-    auto killed = [&life] { life.workers = false; };
+    auto killed = [this, &life] {
+      life.workers = false;
+      const LinkEnd end = random_.chance(0.8) ? LinkEnd::kGoodbye : LinkEnd::kClosed;
+      send(life, life.beats, Direction::kUp, [this, &life, end] { on_heartbeat_ended(life, end); });
+    };
     if (!defer(life, killed)) killed();
   };
   after(random_.time(0, kKillTime), kill);
-  send(life, life.up, Direction::kUp, [this, &life] { on_closed(life); });
+  send(life, life.up, Direction::kUp, [this, &life] { on_closed(life, LinkEnd::kClosed); });
   if (life.lease && random_.chance(0.7)) after(random_.time(0.05, 6), [this, &life] { come_back(*life.host); });
 }
 

@@ -13,6 +13,8 @@ using Kind = Decision::Kind;
 void World::on_join(Life& life) {
   if (!life.connected || over_) return;
   if (auto reason = refusal(now_, state_, options_, life.join)) {
+    if (reason->find("was lost") != std::string::npos && own_losses_[life.host->name] <= options_.losses_allowed)
+      violate(fmt::format("{} is refused for what the coordinator's own pauses did", life.host->name));
     if (tracing_) say("refused: " + *reason);
     life.connected = false;
     send(life, life.down, Direction::kDown, [this, &life] { end_life(life, "refused"); });
@@ -35,11 +37,46 @@ void World::on_beat(Life& life, TimePoint sent) {
   send(life, life.echoes, Direction::kDown, [this, &life, sent, stands] { echo(life, sent, stands); });
 }
 
-void World::on_closed(Life& life) {
+void World::on_closed(Life& life, LinkEnd end) {
   if (!life.connected) return;
   life.connected = false;
-  if (state_.nodes.contains(life.id)) gone(life, false, "closed by its agent");
+  if (!rules_.doubt_closed_connections) heartbeat_ended(now_, state_, life.id, end = LinkEnd::kClosed);
+  if (state_.nodes.contains(life.id)) gone(life, end, "closed by its agent");
   turn();
+}
+
+void World::on_heartbeat_ended(Life& life, LinkEnd end) {
+  heartbeat_ended(now_, state_, life.id, end);
+  if (end == LinkEnd::kGoodbye && life.connected && state_.nodes.contains(life.id)) {
+    life.connected = false;
+    gone(life, LinkEnd::kSilent, "its warden said goodbye");
+  }
+  turn();
+}
+
+void World::ping_all() {
+  after(ping_period(options_.lease), [this] { ping_all(); });
+  if (coordinator_frozen_ || over_) return;
+  for (const auto& [id, node] : state_.nodes) {
+    if (node.unanswered) continue;
+    Life& life = *by_id_.at(id);
+    life.pinged = now_;
+    node_pinged(now_, state_, id);
+    send(life, life.down, Direction::kDown, [this, &life] {
+      if (life.alive) send(life, life.up, Direction::kUp, [this, &life] { on_pong(life); });
+    });
+  }
+  turn();
+}
+
+void World::on_pong(Life& life) {
+  if (life.connected) node_answered(state_, life.id);
+}
+
+bool World::ended_by_pause(const Life& life) const {
+  const Duration patience = options_.lease + fence_margin(options_.lease);
+  return long_pause_ended_ && state_.nodes.at(life.id).joined < *long_pause_ended_ &&
+         now_ <= *long_pause_ended_ + patience;
 }
 
 void World::on_worker_failed(Life& life, int round) {
@@ -82,14 +119,15 @@ void World::excuse(RoundTruth& truth) {
   ++outcome_.excused;
 }
 
-void World::gone(Life& life, bool silent, const std::string& why) {
+void World::gone(Life& life, LinkEnd control, const std::string& why) {
   if (tracing_) say(fmt::format("gone: {}: {}", life.host->name, why));
   const Node& node = state_.nodes.at(life.id);
   bool ended = node.part == Part::kDone || node.part == Part::kFailed;
   bool over = state_.round_state == RoundState::kStopping && node.part == Part::kIdle;
   if (state_.round >= 0 && node.last_round == state_.round && !ended && !over) truth_[state_.round].lost = true;
   ++outcome_.losses;
-  node_gone(now_, state_, options_, life.id, silent, why);
+  if (!ended_by_pause(life)) ++own_losses_[life.host->name];
+  node_gone(now_, state_, options_, life.id, control, why);
   if (RoundTruth& truth = truth_[state_.round]; truth.first_failed == &life) {
     truth.first_failed_gone = true;
     excuse(truth);
@@ -144,12 +182,14 @@ void World::apply(const Decision& decision) {
       break;
   }
   Life& life = *by_id_.at(decision.node);
-  if (now_ - life.heard < options_.lease + kFenceMargin)
-    violate(fmt::format("{} is dropped and was heard in time", life.host->name));
-  if (now_ - coordinator_paused_ < options_.lease + kFenceMargin)
+  const Duration patience = options_.lease + fence_margin(options_.lease);
+  const bool silent = now_ - life.heard >= patience;
+  const bool mute = state_.nodes.at(life.id).unanswered && now_ - life.pinged >= patience;
+  if (!silent && !mute) violate(fmt::format("{} is dropped and was heard in time", life.host->name));
+  if (now_ - coordinator_paused_ < patience)
     violate(fmt::format("{} is dropped because nobody listened", life.host->name));
   life.connected = false;
-  gone(life, true, decision.reason);
+  gone(life, LinkEnd::kSilent, decision.reason);
   send(life, life.down, Direction::kDown, [this, &life] { end_life(life, "dropped"); });
 }
 
@@ -244,7 +284,9 @@ void World::thaw_coordinator() {
   if (!coordinator_frozen_) return;
   if (tracing_) say("coordinator thaws");
   if (now_ - *coordinator_frozen_ > std::chrono::seconds(1)) {
-    paused(now_, state_);
+    const TimePoint began = *coordinator_frozen_;
+    if (now_ - began >= options_.lease / 2) long_pause_ended_ = now_;
+    paused(rules_.excuse_own_pauses ? began : now_, now_, state_, options_);
     coordinator_paused_ = now_;
   }
   coordinator_thawed_ = now_;

@@ -79,7 +79,7 @@ void World::fault() {
   Host& host = hosts_[static_cast<size_t>(random_.between(0, static_cast<int>(hosts_.size()) - 1))];
   double lease = std::chrono::duration<double>(options_.lease).count();
   Duration time = random_.chance(0.5) ? random_.time(0.05, lease) : random_.time(lease, 3 * lease);
-  int kind = random_.between(0, 12);
+  int kind = random_.between(0, 14);
   if (kind <= 1) return kill_agent(host);
   if (kind <= 2) return power_off(host);
   if (kind <= 4) return cut(host, true, true, time);
@@ -88,6 +88,8 @@ void World::fault() {
   if (kind == 7) return freeze(host, time);
   if (kind == 8) return connection_breaks(host);
   if (kind == 9) return start_life(host);
+  if (kind == 13) return close_from_elsewhere(host, time);
+  if (kind == 14) return lose_control_connection(host);
   for (Host& each : hosts_) {
     if (kind == 10) cut(each, true, true, time);  // the coordinator is alone
     if (kind == 11) freeze(each, time);           // everything stands still
@@ -152,8 +154,27 @@ void World::connection_breaks(Host& host) {
   Life* life = life_on(host);
   if (life == nullptr || !life->connected || !state_.nodes.contains(life->id) || coordinator_frozen_) return;
   life->connected = false;
-  gone(*life, true, "no route to host");
+  gone(*life, LinkEnd::kSilent, "no route to host");
   turn();
+}
+
+// A firewall that answers for the node, or another machine that has taken its address: the coordinator's end of one
+// connection is closed or reset, and the node, which nothing reaches any more, runs on.
+void World::close_from_elsewhere(Host& host, Duration time) {
+  Life* life = life_on(host);
+  if (life == nullptr || !life->lease || coordinator_frozen_) return;
+  if (tracing_) say(fmt::format("{}: closed from elsewhere", host.name));
+  cut(host, true, true, time);
+  on_closed(*life, random_.chance(0.5) ? LinkEnd::kSilent : LinkEnd::kClosed);
+}
+
+void World::lose_control_connection(Host& host) {
+  Life* life = life_on(host);
+  if (life == nullptr || !life->lease) return;
+  if (tracing_) say(fmt::format("{}: its control connection is dead", host.name));
+  life->control_lost = true;
+  life->up.held.clear();
+  life->down.held.clear();
 }
 
 // As a launcher or a scheduler has it: again, given up, or nothing is known.
@@ -170,7 +191,7 @@ void World::come_back(Host& host) {
 
 // Nobody is heard of it from now on: it must be noticed in time, unless the network or the coordinator is to blame.
 void World::watch_loss(Life& life) {
-  after(options_.lease + kFenceMargin + std::chrono::milliseconds(100),
+  after(options_.lease + fence_margin(options_.lease) + std::chrono::milliseconds(100),
         [this, &life, cuts = life.host->cuts, since = now_, was_alive = life.alive] {
           bool healed = was_alive && life.host->cuts != cuts;
           if (healed || coordinator_frozen_ || coordinator_thawed_ >= since || !life.connected || over_) return;

@@ -23,8 +23,8 @@ Duration Random::time(double low, double high) {
   return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-World::World(uint64_t seed, bool trace)
-    : random_(seed), tracing_(trace), start_(TimePoint{} + std::chrono::hours(1)), now_(start_) {
+World::World(uint64_t seed, bool trace, const Rules& rules)
+    : random_(seed), tracing_(trace), rules_(rules), start_(TimePoint{} + std::chrono::hours(1)), now_(start_) {
   state_.began = start_;
   make_options();
   plan();
@@ -34,6 +34,7 @@ Outcome World::run() {
   // Faults end after half a minute and no wait is longer than join_timeout: whatever happens is over long before.
   const TimePoint bound = start_ + std::chrono::minutes(30);
   turn();
+  if (rules_.pings) ping_all();
   while (!over_ && outcome_.violation.empty()) {
     if (events_.empty() || events_.top().time > bound) {
       violate("no end in sight: " + decide(now_, state_, options_).reason);
@@ -52,6 +53,7 @@ Outcome World::run() {
 void World::at(TimePoint time, Step step) { events_.push({time, sequence_++, std::move(step)}); }
 
 void World::send(Life& life, Pipe& pipe, Direction direction, Step step) {
+  if (life.control_lost && (&pipe == &life.up || &pipe == &life.down)) return;
   bool is_cut = direction == Direction::kUp ? life.host->cut_up : life.host->cut_down;
   if (is_cut || !pipe.held.empty()) {
     pipe.held.push_back(std::move(step));
@@ -117,6 +119,6 @@ void World::check_running(const Life& life) {
   }
 }
 
-Outcome simulate(uint64_t seed, bool trace) { return World(seed, trace).run(); }
+Outcome simulate(uint64_t seed, bool trace, const Rules& rules) { return World(seed, trace, rules).run(); }
 
 }  // namespace muster::rendezvous::sim

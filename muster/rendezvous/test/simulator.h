@@ -26,7 +26,15 @@ struct Outcome {
   int excused = 0;         // rounds whose failed worker was the first to go of a node that was lost
   bool disturbed = false;  // a fault was injected or a worker was to fail
 };
-Outcome simulate(uint64_t seed, bool trace = false);
+
+// What keeps a rank from running twice and a job from hanging. A test switches one off, and the simulator must then find
+// what it prevents.
+struct Rules {
+  bool doubt_closed_connections = true;  // off: a node whose control connection ended, in whatever way, has ended
+  bool pings = true;
+  bool excuse_own_pauses = true;
+};
+Outcome simulate(uint64_t seed, bool trace = false, const Rules& rules = {});
 
 class Random {
  public:
@@ -73,13 +81,14 @@ struct Life {
   int round = -1, rank = 0;
   // The coordinator's end.
   bool connected = false;
-  TimePoint heard;
+  bool control_lost = false;  // nothing that is sent on the control connection arrives any more, in either direction
+  TimePoint heard, pinged;
   Pipe up, down, beats, echoes;
 };
 
 class World {
  public:
-  World(uint64_t seed, bool trace);
+  World(uint64_t seed, bool trace, const Rules& rules);
   Outcome run();
 
  private:
@@ -137,13 +146,17 @@ class World {
   // simulated_coordinator.cpp
   void on_join(Life& life);
   void on_beat(Life& life, TimePoint sent);
-  void on_closed(Life& life);
+  void on_closed(Life& life, LinkEnd end);
+  void on_heartbeat_ended(Life& life, LinkEnd end);
+  void ping_all();
+  void on_pong(Life& life);
+  bool ended_by_pause(const Life& life) const;
   void on_worker_failed(Life& life, int round);
   void on_round_ended(Life& life, int round, bool succeeded);
   void on_store_opened(Life& life, int round, bool ok);
   void note_failure(const Life& life, int round);
   void excuse(RoundTruth& truth);
-  void gone(Life& life, bool silent, const std::string& why);
+  void gone(Life& life, LinkEnd control, const std::string& why);
   void turn();
   void decide_all();
   void apply(const Decision& decision);
@@ -168,6 +181,8 @@ class World {
   void power_off(Host& host);
   void kill_agent(Host& host);
   void connection_breaks(Host& host);
+  void close_from_elsewhere(Host& host, Duration time);
+  void lose_control_connection(Host& host);
   void come_back(Host& host);
   void watch_loss(Life& life);
   Life* life_on(Host& host);
@@ -175,6 +190,7 @@ class World {
   // the world
   Random random_;
   bool tracing_;
+  Rules rules_;
   TimePoint start_, now_;
   uint64_t sequence_ = 0;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
@@ -188,6 +204,8 @@ class World {
   std::map<NodeId, Life*> by_id_;
   std::optional<TimePoint> coordinator_frozen_;
   TimePoint coordinator_thawed_, coordinator_paused_;
+  std::optional<TimePoint> long_pause_ended_;  // of the last one in which leases may have ended
+  std::map<std::string, int> own_losses_;      // by host: those that are not due to a pause of the coordinator
   std::vector<Step> coordinator_inbox_;
   uint64_t timer_ = 0;
   bool turn_due_ = false, over_ = false;

@@ -1,6 +1,7 @@
 #include "muster/rendezvous/test/simulator.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -21,6 +22,13 @@ constexpr uint64_t kSchedules = 5000;
 uint64_t setting(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// The first violation of some schedules in which these rules hold.
+std::string first_violation(const Rules& rules) {
+  for (uint64_t seed = 1; seed <= kSchedules; ++seed)
+    if (Outcome outcome = simulate(seed, false, rules); !outcome.violation.empty()) return outcome.violation;
+  return "none";
 }
 
 std::string story(uint64_t seed) {
@@ -57,6 +65,21 @@ TEST(Simulator, EveryScheduleKeepsTheRules) {
 
 TEST(Simulator, TheSameSeedIsTheSameSchedule) {
   for (uint64_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(simulate(seed, true).trace, simulate(seed, true).trace);
+}
+
+// --- each rule is needed: without it the simulator finds what it prevents --------------------------------------------
+
+TEST(Simulator, FindsTwoRoundsIfAClosedConnectionIsTakenForANodesEnd) {
+  EXPECT_THAT(first_violation({.doubt_closed_connections = false}),
+              testing::ContainsRegex("round .* runs on .* while"));
+}
+
+TEST(Simulator, FindsAHangIfNoAgentIsAskedForAnAnswer) {
+  EXPECT_THAT(first_violation({.pings = false}), testing::HasSubstr("no end in sight"));
+}
+
+TEST(Simulator, FindsAHostThatIsRefusedForThePausesOfTheCoordinator) {
+  EXPECT_THAT(first_violation({.excuse_own_pauses = false}), testing::HasSubstr("the coordinator's own pauses"));
 }
 
 TEST(Simulator, OneSeed) {

@@ -1,0 +1,82 @@
+#include "muster/rendezvous/member.h"
+
+#include <gtest/gtest.h>
+
+#include "muster/net/socket.h"
+#include "muster/rendezvous/acceptor.h"
+#include "muster/rendezvous/test/channel_pair.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using test::run_until;
+
+// A member, and a coordinator that says what a test wants.
+class MemberTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Acceptor::Handlers handlers;
+    handlers.joined = [this](std::unique_ptr<Channel> channel) {
+      coordinator_ = std::move(channel);
+      Channel::Handlers answers;
+      answers.received = [this](std::string_view bytes) { heard_.push_back(*decode(bytes)); };
+      coordinator_->resume_on(loop_, std::move(answers));
+    };
+    AcceptorOptions options;
+    options.token = token_;
+    acceptor_ = std::make_unique<Acceptor>(loop_, log_, options, std::move(handlers));
+    auto listener = net::listen_tcp({});
+    ASSERT_TRUE(listener);
+    Member::Handlers told;
+    told.told = [this](const Message& message) { told_.push_back(message); };
+    told.refused = told.lost = [this](const Error& why) { lost_ = why.message; };
+    const std::vector<std::string> endpoints = {fmt::format("127.0.0.1:{}", listener->port)};
+    acceptor_->listen(std::move(listener->fd));
+    member_ = std::make_unique<Member>(loop_, token_, endpoints, Join(), Deadline::in(std::chrono::seconds(10)),
+                                       std::move(told));
+    ASSERT_TRUE(run_until(loop_, [&] { return !heard_.empty(); }));  // Join
+    heard_.clear();
+  }
+  void welcome(Duration lease) {
+    coordinator_->send(encode(Welcome{.node = 1, .job = "job", .lease = lease, .address = "127.0.0.1"}));
+    ASSERT_TRUE(run_until(loop_, [&] { return !told_.empty(); }));
+  }
+
+  net::EventLoop loop_;
+  Log log_ = Log::to_stderr(LogLevel::kError);
+  Token token_ = Token::random();
+  std::unique_ptr<Acceptor> acceptor_;
+  std::unique_ptr<Channel> coordinator_;
+  std::unique_ptr<Member> member_;
+  std::vector<Message> heard_;  // by the coordinator
+  std::vector<Message> told_;   // to the agent
+  std::string lost_;
+};
+
+TEST_F(MemberTest, AnswersEveryPingAndKeepsItToItself) {
+  welcome(std::chrono::seconds(10));
+  for (uint64_t sequence : {7, 8}) coordinator_->send(encode(Ping{sequence}));
+  ASSERT_TRUE(run_until(loop_, [&] { return heard_.size() == 2; }));
+  EXPECT_EQ(std::get<Pong>(heard_[0]).sequence, 7U);
+  EXPECT_EQ(std::get<Pong>(heard_[1]).sequence, 8U);
+  EXPECT_EQ(told_.size(), 1U) << "Welcome alone";
+}
+
+TEST_F(MemberTest, TakesACoordinatorForLostThatHasNotPingedForALease) {
+  welcome(milliseconds(200));
+  const TimePoint began = Clock::now();
+  ASSERT_TRUE(run_until(loop_, [&] { return !lost_.empty(); }));
+  EXPECT_GE(Clock::now() - began, milliseconds(200));
+  EXPECT_EQ(lost_, "it has not been heard for 0.2 s");
+}
+
+TEST_F(MemberTest, WaitsNoLongerWhenTheJobIsOver) {
+  welcome(milliseconds(100));
+  coordinator_->send(encode(EndJob{.exit_code = 0, .text = {}}));
+  loop_.run_until(Deadline::in(milliseconds(300)));
+  EXPECT_EQ(lost_, "");
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
