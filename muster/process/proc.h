@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ struct ProcStat {
   pid_t group = 0;
   pid_t session = 0;
   int threads = 1;
+  int64_t reaped_faults = 0;  // page faults of the children that it has waited for: changes when it reaps one
 
   // A leader whose main thread has ended shows as Z while its other threads run on.
   bool ended() const { return (state == 'Z' || state == 'X') && threads <= 1; }

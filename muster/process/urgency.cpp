@@ -1,6 +1,8 @@
 #include "muster/process/urgency.h"
 
 #include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +33,13 @@ void prefer_short_turns() {
   attributes.runtime = kShortestTurn;
   attributes.flags |= kResetOnFork;
   (void)::syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
+
+void lock_memory() {
+  rlimit limit{};
+  // MCL_FUTURE under a limit would make a later allocation fail.
+  const bool unlimited = ::getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+  (void)::mlockall(unlimited ? MCL_CURRENT | MCL_FUTURE : MCL_CURRENT);
 }
 
 }  // namespace muster::process

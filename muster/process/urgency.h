@@ -7,4 +7,8 @@ namespace muster::process {
 // before 6.12 ignore it. Children do not inherit it.
 void prefer_short_turns();
 
+// Keeps the memory of this process from being paged out, as far as RLIMIT_MEMLOCK allows: what it does on time must not
+// wait for a disk. Children do not inherit it.
+void lock_memory();
+
 }  // namespace muster::process
