@@ -67,6 +67,8 @@ class Director {
   virtual void stop_asked(int signal) = 0;
   // The last word; returns the exit code. `error`: nothing could be prepared, begin() was not called.
   virtual int conclude(Conclusion& conclusion, const std::optional<Error>& error) = 0;
+  // Nothing of the job is left on this node, and this process is about to exit. Blocks for a moment at most.
+  virtual void all_is_gone() {}
   // For rounds and restarts so far.
   virtual Conclusion::Count count() const = 0;
 };

@@ -14,7 +14,8 @@ LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, W
       link_(link),
       terms_(*link.terms()),
       handlers_(std::move(handlers)),
-      lease_(terms_.lease, Clock::now()) {
+      lease_(terms_.lease, terms_.since, Clock::now()),
+      holding_since_(Clock::now()) {
   connect();
   tick();
 }
@@ -27,7 +28,7 @@ void LeaseKeeper::connect() {
   options.purpose = rendezvous::Purpose::kHeartbeat;
   options.greeting = [this] { return next_beat(); };
   connector_ = rendezvous::Connector::start(
-      loop_, {terms_.coordinator}, options, terms_.lease, Deadline::at(lease_.until()),
+      loop_, {terms_.coordinator}, options, terms_.lease, Deadline::at(lease_.next_change()),
       [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
         connector_.reset();
         if (!channel) return;  // the next tick tries again, while there is a lease
@@ -39,13 +40,19 @@ void LeaseKeeper::connect() {
       });
 }
 
+void LeaseKeeper::look() {
+  if (known_ != Lease::State::kExpired) act_on(lease_.tick(Clock::now()));
+}
+
 void LeaseKeeper::tick() {
-  const TimePoint now = Clock::now();
-  act_on(lease_.tick(now));
+  look();
   if (known_ == Lease::State::kExpired) return;
-  // When the lease ends, on the dot: the coordinator allows kFenceMargin, and a beat's time would use it up.
-  timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, lease_.until()), [this] { tick(); });
-  if (now - link_.last_pulse() > terms_.lease && known_ == Lease::State::kHolding)
+  const TimePoint now = Clock::now();
+  // When the lease ends, on the dot: the coordinator allows a margin, and a beat's time would use it up.
+  timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, lease_.next_change()), [this] { tick(); });
+  // An agent that stood still together with this process gets a lease's time to show that it is back.
+  const Duration silent = now - std::max(link_.last_pulse(), holding_since_);
+  if (known_ == Lease::State::kHolding && silent > terms_.lease)
     return expire("the agent has shown no sign of life for " + elapsed_text(now - link_.last_pulse()));
   if (channel_ && channel_->is_open()) {
     channel_->send(next_beat());
@@ -73,6 +80,7 @@ void LeaseKeeper::received(std::string_view bytes) {
 void LeaseKeeper::act_on(Lease::State state) {
   if (state == known_) return;
   known_ = state;
+  holding_since_ = Clock::now();
   if (state == Lease::State::kAsking) {
     handlers_.stop_workers();
     if (channel_ && channel_->is_open()) channel_->send(next_beat());
@@ -87,6 +95,13 @@ void LeaseKeeper::expire(const std::string& why) {
   known_ = Lease::State::kExpired;
   loop_.cancel(timer_);
   handlers_.expired(why);
+}
+
+void LeaseKeeper::say_goodbye(Deadline deadline) {
+  constexpr auto kLook = std::chrono::milliseconds(10);
+  if (!channel_ || !channel_->is_open()) return;
+  channel_->send(rendezvous::encode(rendezvous::Goodbye{.node = terms_.node}));
+  while (channel_ && channel_->unsent() > 0 && !deadline.passed()) loop_.run_until(Deadline::in(kLook));
 }
 
 }  // namespace muster::agent

@@ -12,16 +12,22 @@
 namespace muster::agent {
 
 // The warden's part in a job of several nodes: sends heartbeats on a connection of its own, keeps the node's lease and
-// watches the agent's pulse. It outlives a lost connection as long as the lease does: it connects again.
+// watches the agent's pulse. When the connection is lost it connects again, as long as the lease, or the asking, lasts.
 class LeaseKeeper {
  public:
   struct Handlers {
-    std::function<void()> stop_workers;                   // this process stood still: they must not run until we know
+    std::function<void()> stop_workers;  // this process stood still, and the lease is over: they must not run for now
     std::function<void()> continue_workers;               // the round stands
     std::function<void(const std::string& why)> expired;  // once: end everything of the job on this node
   };
   LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, WardenLink& link, Handlers handlers);
   ~LeaseKeeper();
+
+  // Acts on what the clock says. For a process that has just been woken up, before it does anything else.
+  void look();
+  // Tells the coordinator that nothing of the job is left on this node, if there is a connection. Runs the loop until
+  // that has been sent, or until the deadline.
+  void say_goodbye(Deadline deadline);
 
  private:
   void connect();
@@ -38,6 +44,7 @@ class LeaseKeeper {
   Handlers handlers_;
   rendezvous::Lease lease_;
   rendezvous::Lease::State known_ = rendezvous::Lease::State::kHolding;
+  TimePoint holding_since_;
   std::unique_ptr<rendezvous::Connector> connector_;
   std::unique_ptr<rendezvous::Channel> channel_;
   uint64_t sequence_ = 0;

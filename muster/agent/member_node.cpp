@@ -11,7 +11,6 @@
 #include "muster/agent/warden_link.h"
 #include "muster/base/fd.h"
 #include "muster/net/interfaces.h"
-#include "muster/rendezvous/heartbeat.h"
 #include "muster/rendezvous/member.h"
 
 namespace muster::agent {
@@ -22,6 +21,7 @@ using namespace rendezvous;  // the messages
 constexpr int kSignalBase = 128;
 constexpr auto kSilence = std::chrono::seconds(1);
 constexpr auto kAskAgain = std::chrono::milliseconds(50);  // whether the lease holds again
+constexpr auto kGoodbyeTime = std::chrono::milliseconds(200);
 
 class MemberNode final : public Director {
  public:
@@ -34,6 +34,7 @@ class MemberNode final : public Director {
   void round_ended(const std::optional<Error>& error) override;
   void stop_asked(int signal) override;
   int conclude(Conclusion& conclusion, const std::optional<Error>& error) override;
+  void all_is_gone() override;
   Conclusion::Count count() const override { return {.round = plan_.round, .restarts = plan_.restarts}; }
 
  private:
@@ -51,7 +52,6 @@ class MemberNode final : public Director {
   void start(const std::string& master_addr);
   void cannot_start(const std::string& why);
   void end_with(Error error);
-  void pulse();
   void show_waiting(const std::string& what);
   process::Environment interface_variables(const std::string& own_address) const;
 
@@ -72,6 +72,7 @@ class MemberNode final : public Director {
   std::string own_address_;
   std::optional<EndJob> end_;
   std::optional<Error> error_;
+  bool leaving_ = false;
 };
 
 Join MemberNode::join() const {
@@ -126,6 +127,7 @@ void MemberNode::show_waiting(const std::string& what) {
 }
 
 void MemberNode::told(const Message& message) {
+  if (leaving_) return;
   std::visit([this](const auto& each) { on(each); }, message);
 }
 
@@ -137,7 +139,6 @@ void MemberNode::on(const Welcome& welcome) {
                    .lease = welcome.lease,
                    .coordinator = member_->coordinator(),
                    .since = member_->join_sent()});
-  pulse();
   if (auto named = node_.join_job(welcome.job); !named) return end_with(named.error());
   if (Uplink* uplink = node_.uplink()) uplink->connect(member_->coordinator(), membership_.token, welcome.node);
   if (!node_.stop_signals().empty()) member_->tell(StopRequest{node_.stop_signals().front()});
@@ -147,11 +148,6 @@ void MemberNode::on(const Welcome& welcome) {
     if (!began_round_ && !end_ && !error_)
       node_.console().log().info("joined at {}; waiting for the other nodes", member_->coordinator().text());
   });
-}
-
-void MemberNode::pulse() {
-  link_.pulse(Clock::now());
-  node_.loop().call_after(rendezvous::kBeatPeriod, [this] { pulse(); });
 }
 
 void MemberNode::on(const OpenStore& open) {
@@ -301,6 +297,15 @@ int MemberNode::conclude(Conclusion& conclusion, const std::optional<Error>& err
   // The launcher tells how it ended, once for all nodes.
   if (membership_.output_to_launcher) end_->text.clear();
   return conclusion.member_ended(node_.crew(), *end_);
+}
+
+void MemberNode::all_is_gone() {
+  constexpr auto kLook = std::chrono::milliseconds(10);
+  if (!welcomed_) return;
+  leaving_ = true;
+  member_->tell(Goodbye{.node = welcome_.node});
+  for (Deadline deadline = Deadline::in(kGoodbyeTime); member_->unsent() > 0 && !deadline.passed();)
+    node_.loop().run_until(Deadline::in(kLook));
 }
 
 }  // namespace

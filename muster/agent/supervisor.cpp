@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
+#include <utility>
 
 #include "muster/agent/conclusion.h"
 #include "muster/agent/console.h"
@@ -22,6 +23,7 @@
 #include "muster/agent/uplink.h"
 #include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
+#include "muster/agent/warden_watch.h"
 #include "muster/agent/worker_cpus.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
@@ -45,6 +47,9 @@ constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
 constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 // For the reader of a console that belongs to a job that has been asked to end, or has not begun.
 constexpr auto kFlushTime = std::chrono::seconds(5);
+
+// The same when everything was killed.
+constexpr auto kLastFlushTime = std::chrono::milliseconds(200);
 
 // For the last words of a coordinator in this process to reach the other nodes.
 constexpr auto kLastWordTime = std::chrono::seconds(5);
@@ -135,6 +140,7 @@ class Supervisor final : public NodeControl {
   int conclude();
   void tell_logs();
   int conclude_now();
+  [[noreturn]] void end_at_once();
   void wait_for_console();
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
@@ -164,6 +170,9 @@ class Supervisor final : public NodeControl {
 
   std::vector<int> stop_signals_;  // what we were asked with, in order
   EchoFilter echoes_;
+  bool suspended_ = false;  // the workers, by suspend()
+  size_t left_ = 0;         // of what the last round had started: what could not be ended
+  std::optional<WardenWatch> warden_watch_;
   net::EventLoop::TimerId sweep_timer_ = 0;
   net::EventLoop::TimerId suspend_timer_ = 0;
   net::EventLoop::TimerId memory_timer_ = 0;
@@ -175,8 +184,13 @@ Result<void> Supervisor::prepare() {
   signals.push_back(SIGCHLD);
   MUSTER_TRY(signals_, process::SignalQueue::open(signals));
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
-  loop_.watch(context_.warden_pidfd, EPOLLIN,
-              [this](uint32_t) { end_without_warden([this] { remove_traces(job_, context_.scratch); }); });
+  loop_.watch(context_.warden_pidfd, EPOLLIN, [this](uint32_t) { end_at_once(); });
+  if (context_.link != nullptr)
+    warden_watch_.emplace(loop_, context_.warden_pid, context_.warden_pidfd, *context_.link,
+                          [this](const std::string& why) {
+                            console_.log().error("{}; the workers of this node were ended", why);
+                            end_at_once();
+                          });
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   if (uplink_)
     uplink_->on_reconnected([this] {
@@ -234,7 +248,17 @@ int Supervisor::run() {
   if (state_ != State::kDraining) loop_.run();  // it may have ended before it began
   const int code = conclude();
   remove_containers(job_);
+  if (left_ == 0) director_->all_is_gone();
   return code;
+}
+
+void Supervisor::end_at_once() {
+  loop_.unwatch(context_.warden_pidfd);
+  end_without_warden([this](bool nothing_left) {
+    remove_traces(job_, context_.scratch);
+    if (nothing_left && director_) director_->all_is_gone();
+    console_.flush(Deadline::in(kLastFlushTime));
+  });
 }
 
 // --- A round begins ---------------------------------------------------------------------------------------------
@@ -382,6 +406,7 @@ void Supervisor::reap_orphans() {
 }
 
 void Supervisor::suspend() {
+  suspended_ = true;
   if (crew_) crew_->signal_all(SIGTSTP);
   loop_.cancel(suspend_timer_);
   suspend_timer_ = loop_.call_after(kSuspendDelay, [this] {
@@ -390,9 +415,10 @@ void Supervisor::suspend() {
   });
 }
 
+// SIGCONT also comes without a suspend(): what others have stopped is not ours to continue.
 void Supervisor::resume() {
   loop_.cancel(suspend_timer_);
-  if (crew_) crew_->signal_all(SIGCONT);
+  if (std::exchange(suspended_, false) && crew_) crew_->signal_all(SIGCONT);
 }
 
 // --- Workers end ------------------------------------------------------------------------------------------------
@@ -466,7 +492,8 @@ void Supervisor::end_round() {
   sweep_timer_ = 0;
   if (crew_ && !keeps_children()) {
     tell_left_running(TimePoint::max(), Deadline::in(kLeaveTime));
-    voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
+    left_ = crew_->end_all(Deadline::in(kEndAllTime));
+    voice_.left_behind(left_);
   }
   state_ = State::kIdle;
   director_->round_ended(start_error_);

@@ -17,7 +17,7 @@ struct AgentContext {
   int warden_pid = 0;
   int warden_pidfd = -1;
   ScratchNote& scratch;                    // told of the directory that is to go even if this process is killed
-  WardenLink* link = nullptr;              // for a member of a job of several nodes
+  WardenLink* link = nullptr;              // to the warden; a member of a job of several nodes needs it
   MakeCompanion make_companion = nullptr;  // what is to live beside the agent
 };
 

@@ -1,6 +1,8 @@
 #include "muster/agent/warden.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -11,12 +13,16 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <string_view>
 
 #include "muster/agent/lease_keeper.h"
+#include "muster/agent/stop_policy.h"
 #include "muster/base/log.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
 #include "muster/process/descendants.h"
+#include "muster/process/halt.h"
+#include "muster/process/proc.h"
 #include "muster/process/signals.h"
 #include "muster/process/urgency.h"
 
@@ -25,6 +31,18 @@ namespace {
 
 // SIGKILL takes milliseconds. What is left after this hangs in the kernel; to leave a second earlier would help nobody.
 constexpr auto kCleanUpTime = std::chrono::seconds(10);
+// For the end of an agent that was killed, after all its workers have ended.
+constexpr auto kAgentEndTime = std::chrono::seconds(1);
+// For everything below to stand still. What takes longer is a fork storm.
+constexpr auto kHaltTime = std::chrono::seconds(1);
+// How often it is looked whether it still does: often at first, when processes are being continued one by one.
+constexpr Duration kFirstLook = std::chrono::milliseconds(20);
+constexpr Duration kLastLook = std::chrono::milliseconds(500);
+// For the agent's pulse after a second stop signal: if the agent is stopped or hangs in the kernel, and at the latest.
+constexpr auto kAnswerTime = std::chrono::seconds(2);
+constexpr auto kLongAnswerTime = std::chrono::seconds(10);
+constexpr auto kGoodbyeTime = std::chrono::milliseconds(200);
+constexpr int kSignalBase = 128;
 
 Fd open_pidfd(pid_t pid) { return Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))); }
 
@@ -74,7 +92,7 @@ class Warden {
         options_(options),
         earlier_(std::move(earlier)) {}
 
-  // Until the agent has ended; returns muster's exit code.
+  // Until the agent has ended, or everything was killed; returns muster's exit code.
   int watch() {
     loop_.watch(agent_fd_.get(), EPOLLIN, [this](uint32_t) { loop_.stop(); });
     loop_.watch(signals_.fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
@@ -87,48 +105,74 @@ class Warden {
 
  private:
   void take_signals() {
+    // A process that was stopped learns it here, by its SIGCONT: the lease comes first.
+    if (lease_) lease_->look();
     while (auto received = signals_.next()) take(received->signal);
   }
 
   void begin_lease() {
     loop_.unwatch(options_.link->wake_fd());
-    lease_ =
-        std::make_unique<LeaseKeeper>(loop_, options_.token, *options_.link,
-                                      LeaseKeeper::Handlers{.stop_workers = [this] { stop_workers(); },
-                                                            .continue_workers = [this] { continue_workers(); },
-                                                            .expired = [this](const std::string& why) { fence(why); }});
+    lease_ = std::make_unique<LeaseKeeper>(
+        loop_, options_.token, *options_.link,
+        LeaseKeeper::Handlers{.stop_workers = [this] { hold_if(asking_, true); },
+                              .continue_workers = [this] { hold_if(asking_, false); },
+                              .expired = [this](const std::string& why) { kill_everything(why); }});
   }
 
-  // Everything below but the agent, which has to find out.
-  void stop_workers() {
-    stopped_ = process::descendants();
-    std::erase(stopped_, agent_);
-    for (pid_t pid : stopped_) ::kill(pid, SIGSTOP);
+  void hold_if(bool& reason, bool holds) {
+    reason = holds;
+    next_look_ = kFirstLook;
+    hold_or_continue();
   }
 
-  void continue_workers() {
-    for (pid_t pid : stopped_) ::kill(pid, SIGCONT);
-    stopped_.clear();
+  // While there is a reason, nothing below runs but the agent, which has to find out. Processes that were stopped before
+  // may be continued by whoever stopped them, so it looks again.
+  void hold_or_continue() {
+    loop_.cancel(hold_timer_);
+    if (!asking_ && !agent_is_stopped_) return halt_.resume();
+    const bool all_stand_still = halt_.stop(Deadline::in(kHaltTime), agent_);
+    if (!all_stand_still && lease_)
+      return kill_everything("its processes must stand still, but start others faster than they can be stopped");
+    hold_timer_ = loop_.call_after(next_look_, [this] { hold_or_continue(); });
+    next_look_ = std::min(2 * next_look_, kLastLook);
   }
 
-  void fence(const std::string& why) {
-    fenced_ = why;
-    ::kill(agent_, SIGKILL);  // what is left falls to us
+  // The agent first: with SIGKILL pending it starts no worker. It is not waited for: in an uninterruptible sleep it ends
+  // only when that does.
+  void kill_everything(const std::string& why) {
+    if (!killed_because_.empty()) return;
+    killed_because_ = why;
+    send_signal(agent_fd_, SIGKILL);
+    kill_rest(false, false);
+    loop_.stop();
+  }
+
+  // Returns how many could not be ended in time.
+  size_t kill_rest(bool agent_has_ended, bool keep_children) const {
+    auto wanted = [&](pid_t pid) {
+      if (pid == agent_ && !agent_has_ended) return false;
+      return !keep_children || std::find(earlier_.begin(), earlier_.end(), pid) != earlier_.end();
+    };
+    return process::kill_descendants(Deadline::in(kCleanUpTime), {agent_}, wanted).size();
   }
 
   void take(int signal) {
-    if (signal == SIGCHLD) {
-      if (suspending_ && agent_has_stopped()) stop_this_process();
-      return;
-    }
+    if (signal == SIGCHLD) return agent_may_have_stopped();
     if (signal == SIGTSTP) suspending_ = true;
     if (signal == SIGCONT) suspending_ = false;
     send_signal(agent_fd_, signal);
+    if (meaning_of(signal, {}, {}) == SignalMeaning::kStop) note_stop_signal(signal);
   }
 
-  bool agent_has_stopped() const {
-    siginfo_t info{};
-    return ::waitid(P_PID, static_cast<id_t>(agent_), &info, WSTOPPED | WNOHANG) == 0 && info.si_pid == agent_;
+  void agent_may_have_stopped() {
+    const bool stopped = agent_state() == 'T';
+    if (suspending_ && stopped) return stop_this_process();
+    if (stopped != agent_is_stopped_) hold_if(agent_is_stopped_, stopped);
+  }
+
+  char agent_state() const {
+    auto stat = process::read_proc_stat(agent_);
+    return stat ? stat->state : 'X';
   }
 
   void stop_this_process() {
@@ -136,32 +180,63 @@ class Warden {
     ::raise(SIGSTOP);
   }
 
-  int finish() const {
+  // Whoever asks twice wants an end. An agent that can act makes it; else it is made here.
+  void note_stop_signal(int signal) {
+    stop_signals_.push_back(signal);
+    if (stop_signals_.size() < 2) return;
+    const TimePoint asked = Clock::now();
+    loop_.call_after(kAnswerTime, [this, asked] {
+      if (!answered_since(asked) && std::string_view("TtD").find(agent_state()) != std::string_view::npos)
+        end_by_signal();
+    });
+    loop_.call_after(kLongAnswerTime, [this, asked] {
+      if (!answered_since(asked)) end_by_signal();
+    });
+  }
+
+  bool answered_since(TimePoint asked) const { return options_.link != nullptr && options_.link->last_pulse() > asked; }
+
+  void end_by_signal() {
+    ended_by_ = stop_signals_.front();
+    kill_everything(fmt::format("the agent (pid {}) does not answer {}{}", agent_,
+                                process::signal_name(stop_signals_.back()),
+                                agent_state() == 'T' ? ": it is stopped" : ""));
+  }
+
+  // False: it was killed, and has not ended.
+  bool await_agent() const {
+    pollfd ended{agent_fd_.get(), POLLIN, 0};
+    return ::poll(&ended, 1, killed_because_.empty() ? -1 : Deadline::in(kAgentEndTime).poll_timeout()) > 0;
+  }
+
+  int finish() {
+    loop_.unwatch(agent_fd_.get());
+    const bool agent_has_ended = await_agent();
     siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
-    if (info.si_code == CLD_EXITED && options_.at_end) options_.at_end();
-    const bool succeeded = info.si_code == CLD_EXITED && info.si_status == 0;
-    const size_t left = end_what_is_left(options_.keep_children && succeeded);
-    if (info.si_code == CLD_EXITED) return info.si_status;
-    if (options_.after_kill) options_.after_kill();
+    if (agent_has_ended && ::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
+    const bool exited = info.si_code == CLD_EXITED;
+    if (exited && options_.at_end) options_.at_end();
+    const bool keep_children = options_.keep_children && exited && info.si_status == 0;
+    const size_t left = anything_left() ? kill_rest(agent_has_ended, keep_children) : 0;
+    if (!exited && options_.after_kill) options_.after_kill();
+    if (left == 0 && lease_) lease_->say_goodbye(Deadline::in(kGoodbyeTime));
+    return exited ? info.si_status : explain(info, agent_has_ended, left);
+  }
+
+  int explain(const siginfo_t& info, bool agent_has_ended, size_t left) const {
     Log log = Log::to_stderr();
-    if (!fenced_.empty()) {
-      log.error("{}: {}; everything of the job on this node was ended", net::hostname(), fenced_);
+    if (!killed_because_.empty()) {
+      log.error("{}: {}; everything of the job on this node was ended", net::hostname(), killed_because_);
     } else {
       log.error("the agent (pid {}) was killed by {}; its workers were ended", agent_,
                 process::signal_name(info.si_status));
     }
+    if (!agent_has_ended)
+      log.error(
+          "the agent (pid {}) hangs in the kernel, perhaps because of a file system; it ends when that lets it go",
+          agent_);
     if (left > 0) log.error("{} of its processes could not be ended in time", left);
-    return kMusterFailed;
-  }
-
-  // How much could not be ended in time.
-  size_t end_what_is_left(bool keep_children) const {
-    if (!anything_left()) return 0;
-    auto wanted = [&](pid_t pid) {
-      return !keep_children || std::find(earlier_.begin(), earlier_.end(), pid) != earlier_.end();
-    };
-    return process::kill_descendants(Deadline::in(kCleanUpTime), {}, wanted).size();
+    return ended_by_ == 0 ? kMusterFailed : kSignalBase + ended_by_;
   }
 
   pid_t agent_;
@@ -171,8 +246,14 @@ class Warden {
   std::vector<pid_t> earlier_;
   net::EventLoop loop_;
   std::unique_ptr<LeaseKeeper> lease_;
-  std::vector<pid_t> stopped_;  // by us, while we ask whether the round stands
-  std::string fenced_;          // why
+  process::Halt halt_;
+  bool asking_ = false;            // whether the round stands
+  bool agent_is_stopped_ = false;  // and not because this process was asked to suspend the job
+  Duration next_look_ = kFirstLook;
+  net::EventLoop::TimerId hold_timer_ = 0;
+  std::string killed_because_;
+  std::vector<int> stop_signals_;  // in the order in which they came
+  int ended_by_ = 0;               // the first of them, when everything was killed for them
   bool suspending_ = false;
 };
 
@@ -229,22 +310,24 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   Fd self_fd = open_pidfd(self);  // opened before the fork: it can only mean this process
   if (!self_fd) return give_up(system_error(errno, "pidfd_open (muster needs Linux 5.3)"));
 
+  const bool is_member = !(options.token == rendezvous::Token());
   // A core dump would have the token, and /proc/<pid>/environ the secret that it was made of. A worker's exec undoes
   // it.
-  if (options.link != nullptr) ::prctl(PR_SET_DUMPABLE, 0);
+  if (is_member) ::prctl(PR_SET_DUMPABLE, 0);
   ::fflush(nullptr);
   std::vector<pid_t> earlier = process::descendants();
   pid_t child = ::fork();
   if (child < 0) return give_up(system_error(errno, "fork"));
   if (child == 0) become_agent(agent, self, self_fd);
   process::prefer_short_turns();
+  if (is_member) process::lock_memory();
   if (options.after_fork) options.after_fork();
   return Warden(child, *std::move(signals), options, std::move(earlier)).watch();
 }
 
-void end_without_warden(const std::function<void()>& last) {
-  process::kill_descendants(Deadline::in(kCleanUpTime));
-  if (last) last();
+void end_without_warden(const std::function<void(bool nothing_left)>& last) {
+  const bool nothing_left = process::kill_descendants(Deadline::in(kCleanUpTime)).empty();
+  if (last) last(nothing_left);
   ::_exit(kMusterFailed);
 }
 

@@ -10,9 +10,9 @@
 
 namespace muster::agent {
 
-// What a member's agent tells its warden: a page of memory that both have, made before they part, and a descriptor that
-// wakes the warden. The agent fills it in once, when it has become a member, and from then on shows that it lives. The
-// warden shows until when the lease holds.
+// What agent and warden tell each other: a page of memory that both have, made before they part, and a descriptor that
+// wakes the warden. The agent shows that it lives; when it has become a member of a job of several nodes it fills in the
+// terms, once. From then on the warden shows until when the lease holds.
 class WardenLink {
  public:
   struct Terms {
@@ -30,7 +30,7 @@ class WardenLink {
   // The agent's side.
   void set_terms(const Terms& terms);
   void pulse(TimePoint now);
-  // No worker may be started after that: others may run in its place by then.
+  // No worker may run or be started after that: others may run in its place by then.
   TimePoint lease_until() const;
 
   // The warden's side.

@@ -83,11 +83,14 @@ int print_torchrun_completion(const std::string& program, const std::string& she
 int run_alone(const agent::JobSpec& job, const std::function<void()>& at_end) {
   agent::remove_old_report(job);
   agent::ScratchNote scratch;
+  agent::WardenLink link;
   return agent::run_under_warden(
       [&](int warden_pid, int warden_pidfd) {
-        return agent::run_job(job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch});
+        return agent::run_job(
+            job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch, .link = &link});
       },
       {.after_kill = [&] { agent::remove_traces(job, scratch); },
+       .link = &link,
        .at_end = at_end,
        .keep_children = job.keep_children});
 }

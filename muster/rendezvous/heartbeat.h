@@ -24,33 +24,61 @@ constexpr Duration longest_silence(Duration lease) { return lease + 2 * fence_ma
 
 // --- the warden's side --------------------------------------------------------------------------------------------
 
-// When a node may run workers, by the warden's own clock. Pure.
-//   holding ── no echo of a beat sent within the lease ─────────────────▶ expired: kill everything
-//   holding ── this process stood still (its timer came late by a lease third, 1 s at least) ──▶ asking
-//   asking  ── an echo of a beat sent since: the round stands ──────────▶ holding
-//   asking  ── an echo: it does not; or no echo for a lease ────────────▶ expired
-// While asking, the workers are stopped (SIGSTOP).
+// Until when a node may run workers, by the warden's own clock. Pure. The lease ends `length` after the sending of the
+// last beat that was echoed, whatever happened since: a pause of this process does not lengthen it.
+//   holding ── the lease is over, and this process ran all the time ──▶ expired: kill everything
+//   holding ── the lease is over, and this process stood still since that beat was sent (its timer came late by a third
+//              of the lease, 1 s at least) ──▶ asking: the workers are stopped (SIGSTOP)
+//   asking  ── an echo that renews the lease: the round stands ──▶ holding: the workers go on
+//   asking  ── no such echo for `length` since this process woke up ──▶ expired
+//   any     ── an echo: the job went on without this node ──▶ expired
 class Lease {
  public:
   enum class State { kHolding, kAsking, kExpired };
-  Lease(Duration length, TimePoint now);
+  // `since`: when the coordinator was asked to take the node.
+  Lease(Duration length, TimePoint since, TimePoint now);
 
   // Call at least every kBeatPeriod; tells by itself that it was called late.
   State tick(TimePoint now);
   State echoed(TimePoint sent, bool stands, TimePoint now);
   State state() const { return state_; }
-  TimePoint until() const { return until_; }
+  TimePoint until() const { return until_; }  // the end of the lease; asking: it has passed
+  TimePoint next_change() const;              // unless an echo comes: the end of the lease, or of the asking
   // "no word from the coordinator for 10.2 s", "the job went on without this node after a pause of 31 s"
   std::string reason(TimePoint now) const;
 
  private:
   void notice_pause(TimePoint now);
+  State settle(TimePoint now);
 
   Duration length_;
-  TimePoint until_, last_tick_, last_echo_, asked_since_;
-  Duration pause_{};
+  TimePoint until_, last_tick_, last_echo_;
+  TimePoint woke_{};  // from the last pause
+  Duration pause_{};  // since the last beat that was echoed
   State state_ = State::kHolding;
   bool disowned_ = false;
+};
+
+// --- the agent's side ---------------------------------------------------------------------------------------------
+
+// The agent holds the lease too, by what it sees of its warden: either of them enforces it. Pure.
+//   run  ── the warden is stopped (SIGSTOP), or the lease is over ──▶ hold: the workers are stopped
+//   hold ── the warden runs, and the lease holds ──▶ run: they go on
+//   hold ── the warden runs, and has not renewed the lease for a lease's length ──▶ end: kill everything
+class LeaseWatch {
+ public:
+  enum class Verdict { kRun, kHold, kEnd };
+  struct Sight {
+    bool warden_stopped = false;
+    TimePoint until = TimePoint::max();  // of the lease, as the warden has told; without a lease: never
+    Duration lease{};
+  };
+  // Call at least every kBeatPeriod. A late call is a pause of this process, and gives the warden time again.
+  Verdict look(TimePoint now, const Sight& sight);
+
+ private:
+  TimePoint last_look_ = TimePoint::min();
+  std::optional<TimePoint> over_since_;  // as long as the lease is over and the warden runs
 };
 
 // --- the coordinator's side ---------------------------------------------------------------------------------------

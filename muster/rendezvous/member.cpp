@@ -118,6 +118,7 @@ Member::Member(net::EventLoop& loop, const Token& token, const std::vector<std::
 Member::~Member() = default;
 
 void Member::tell(const Message& message) { impl_->tell(message); }
+size_t Member::unsent() const { return impl_->channel() == nullptr ? 0 : impl_->channel()->unsent(); }
 std::string Member::local_address() const {
   return impl_->channel() == nullptr ? "" : impl_->channel()->local().host();
 }

@@ -29,6 +29,7 @@ class Member {
   ~Member();
 
   void tell(const Message& message);
+  size_t unsent() const;  // bytes; 0 without a connection
   // The local address of the control connection; empty before Welcome.
   std::string local_address() const;
   TimePoint join_sent() const;  // only after Welcome

@@ -16,7 +16,7 @@ struct Warden {
   TimePoint now = kStart;
   Lease lease;
 
-  explicit Warden(Duration length = seconds(10)) : lease(length, kStart) {}
+  explicit Warden(Duration length = seconds(10)) : lease(length, kStart, kStart) {}
 
   State run(Duration duration, bool echoes) {
     State state = lease.state();
@@ -148,18 +148,115 @@ TEST(Lease, ASecondPauseWhileAskingAsksAgain) {
   EXPECT_EQ(warden.lease.echoed(warden.now, true, warden.now), State::kHolding);
 }
 
-// What is late by less is a busy machine, and only the lease itself counts.
+// What is late by less is a busy machine: no excuse for the silence until the lease has ended.
 TEST(Lease, APauseIsAThirdOfTheLeaseAndASecondAtLeast) {
   for (auto [length, least] : {std::pair<Duration, Duration>(seconds(30), seconds(10)),
                                {seconds(3), seconds(1)},
                                {milliseconds(1500), seconds(1)}}) {
     Warden busy(length);
-    EXPECT_NE(busy.stand_still(kBeatPeriod + least - milliseconds(1)), State::kAsking);
+    busy.stand_still(kBeatPeriod + least - milliseconds(1));
+    EXPECT_EQ(busy.run(length, false), State::kExpired);
     Warden paused(length);
-    EXPECT_EQ(paused.stand_still(kBeatPeriod + least), State::kAsking);
+    paused.stand_still(kBeatPeriod + least);
+    EXPECT_EQ(paused.lease.tick(std::max(paused.now, paused.lease.until())), State::kAsking);
   }
   Warden short_lease(seconds(1));
   EXPECT_EQ(short_lease.stand_still(milliseconds(1200)), State::kExpired);
+}
+
+// It wakes up while the lease still holds, and gets no answer.
+TEST(Lease, APauseDoesNotLengthenIt) {
+  Warden warden(seconds(6));
+  warden.run(seconds(5), true);
+  const TimePoint until = warden.now - kBeatPeriod + seconds(6);
+  EXPECT_EQ(warden.stand_still(seconds(5)), State::kHolding);
+  EXPECT_EQ(warden.lease.until(), until);
+  EXPECT_EQ(warden.lease.next_change(), until);
+  const TimePoint woke = warden.now;
+  EXPECT_EQ(warden.lease.tick(until), State::kAsking) << "the workers must not run any more";
+  EXPECT_EQ(warden.lease.next_change(), woke + seconds(6));
+  EXPECT_EQ(warden.lease.until(), until);
+  warden.now = until;
+  warden.run(milliseconds(3500), false);
+  EXPECT_EQ(warden.lease.tick(woke + seconds(6)), State::kExpired);
+}
+
+TEST(Lease, BeginsWhenTheNodeAskedToBeTaken) {
+  Lease lease(seconds(10), kStart, kStart + seconds(4));
+  EXPECT_EQ(lease.until(), kStart + seconds(10));
+  EXPECT_EQ(lease.state(), State::kHolding);
+  EXPECT_EQ(lease.tick(kStart + seconds(4)), State::kHolding) << "the time until the answer was no pause";
+}
+
+TEST(Lease, AsksWhenTheAnswerCameAfterItsEnd) {
+  const TimePoint answered = kStart + seconds(11);
+  Lease lease(seconds(10), kStart, answered);
+  EXPECT_EQ(lease.state(), State::kAsking);
+  EXPECT_EQ(lease.echoed(answered, true, answered + milliseconds(1)), State::kHolding);
+}
+
+// --- the agent's side
+
+using Verdict = LeaseWatch::Verdict;
+
+// An agent's day: it looks every period.
+struct Agent {
+  TimePoint now = kStart;
+  TimePoint until = kStart + seconds(10);
+  LeaseWatch watch;
+
+  Verdict run(Duration duration, bool warden_stopped = false) {
+    Verdict verdict{};
+    for (TimePoint end = now + duration; now < end;) {
+      now += std::min(kBeatPeriod, end - now);
+      verdict = look(warden_stopped);
+    }
+    return verdict;
+  }
+  Verdict look(bool warden_stopped) {
+    return watch.look(now, {.warden_stopped = warden_stopped, .until = until, .lease = seconds(10)});
+  }
+};
+
+TEST(LeaseWatch, LetsWorkersRunWhileTheLeaseHolds) {
+  Agent agent;
+  EXPECT_EQ(agent.run(milliseconds(9999)), Verdict::kRun);
+  EXPECT_EQ(agent.run(milliseconds(1)), Verdict::kHold);
+  agent.until = agent.now + seconds(10);
+  EXPECT_EQ(agent.run(seconds(1)), Verdict::kRun) << "the warden has renewed it";
+}
+
+TEST(LeaseWatch, EndsEverythingWhenTheWardenDoesNotRenewALeaseForALease) {
+  Agent agent;
+  agent.run(seconds(10));
+  EXPECT_EQ(agent.run(milliseconds(9999)), Verdict::kHold);
+  EXPECT_EQ(agent.run(milliseconds(1)), Verdict::kEnd);
+}
+
+TEST(LeaseWatch, HoldsAsLongAsTheWardenIsStopped) {
+  Agent agent;
+  EXPECT_EQ(agent.run(milliseconds(500), true), Verdict::kHold) << "at once, though the lease holds";
+  EXPECT_EQ(agent.look(false), Verdict::kRun);
+  EXPECT_EQ(agent.run(std::chrono::hours(1), true), Verdict::kHold);
+  EXPECT_EQ(agent.look(false), Verdict::kHold) << "the warden asks";
+  EXPECT_EQ(agent.run(milliseconds(9999)), Verdict::kHold);
+  EXPECT_EQ(agent.run(milliseconds(1)), Verdict::kEnd);
+}
+
+TEST(LeaseWatch, GivesTheWardenTimeAfterAPauseOfItsOwn) {
+  Agent agent;
+  agent.run(seconds(15));
+  agent.now += seconds(100);
+  EXPECT_EQ(agent.look(false), Verdict::kHold);
+  EXPECT_EQ(agent.run(milliseconds(9999)), Verdict::kHold);
+  EXPECT_EQ(agent.run(milliseconds(1)), Verdict::kEnd);
+}
+
+TEST(LeaseWatch, WithoutALeaseOnlyAStoppedWardenCounts) {
+  LeaseWatch watch;
+  EXPECT_EQ(watch.look(kStart, {}), Verdict::kRun);
+  EXPECT_EQ(watch.look(kStart + seconds(1), {.warden_stopped = true}), Verdict::kHold);
+  EXPECT_EQ(watch.look(kStart + std::chrono::hours(1), {}), Verdict::kRun);
 }
 
 }  // namespace

@@ -32,13 +32,15 @@ void World::start_life(Host& host) {
 void World::welcome(Life& life, NodeId id) {
   if (!life.alive) return;
   life.id = id;
-  life.lease.emplace(options_.lease, life.joined_at);
+  life.lease.emplace(options_.lease, life.joined_at, now_);
+  life.published = life.lease->until();
   beat(life);
   watch_lease(life);
+  agent_looks_again(life);
 }
 
 void World::beat(Life& life) {
-  if (!life.alive || defer(life, [this, &life] { beat(life); })) return;
+  if (!life.alive || defer_warden(life, [this, &life] { beat(life); })) return;
   act_on(life, life.lease->tick(now_));
   if (!life.alive) return;
   TimePoint sent = now_;
@@ -48,14 +50,35 @@ void World::beat(Life& life) {
 
 // On the dot, not with the next beat: the coordinator gives it no more than fence_margin().
 void World::watch_lease(Life& life) {
-  if (!life.alive || defer(life, [this, &life] { watch_lease(life); })) return;
+  if (!life.alive || defer_warden(life, [this, &life] { watch_lease(life); })) return;
   act_on(life, life.lease->tick(now_));
-  if (life.alive) at(life.lease->until(), [this, &life] { watch_lease(life); });
+  if (life.alive) at(life.lease->next_change(), [this, &life] { watch_lease(life); });
+}
+
+// What the agent sees of its warden: when the lease ends, soon after the warden was stopped, and while workers are held.
+void World::agent_looks(Life& life) {
+  if (!life.alive || !rules_.agent_holds_lease || defer(life, [this, &life] { agent_looks(life); })) return;
+  const LeaseWatch::Verdict verdict =
+      life.watch.look(now_, {.warden_stopped = life.host->warden == Host::Warden::kStopped,
+                             .until = life.published,
+                             .lease = options_.lease});
+  if (verdict == LeaseWatch::Verdict::kEnd) return end_life(life, "its warden does not renew the lease");
+  life.held = verdict == LeaseWatch::Verdict::kHold;
+  check_running(life);
+}
+
+void World::agent_looks_again(Life& life) {
+  if (!life.alive) return;
+  agent_looks(life);
+  at(life.held || life.published <= now_ ? now_ + kBeatPeriod : life.published,
+     [this, &life] { agent_looks_again(life); });
 }
 
 void World::echo(Life& life, TimePoint sent, bool stands) {
-  if (!life.alive) return;
-  act_on(life, life.lease->echoed(sent, stands, now_));
+  if (!life.alive || defer_warden(life, [this, &life, sent, stands] { echo(life, sent, stands); })) return;
+  const Lease::State state = life.lease->echoed(sent, stands, now_);
+  if (state == Lease::State::kHolding) life.published = life.lease->until();
+  act_on(life, state);
 }
 
 void World::act_on(Life& life, Lease::State state) {
@@ -80,6 +103,10 @@ void World::told_to_start(Life& life, const StartRound& start) {
 void World::start_workers(Life& life, int round) {
   if (!life.alive || !life.starting || life.round != round) return;
   if (defer(life, [this, &life, round] { start_workers(life, round); })) return;
+  if (now_ >= life.published) {  // it asks again whether the lease holds
+    after(std::chrono::milliseconds(50), [this, &life, round] { start_workers(life, round); });
+    return;
+  }
   if (tracing_) say(fmt::format("{}: round {} rank {}", life.host->name, round, life.rank));
   life.starting = false;
   life.workers = true;
@@ -154,8 +181,14 @@ void World::end_life(Life& life, const char* why) {
     };
     if (!defer(life, killed)) killed();
   };
-  after(random_.time(0, kKillTime), kill);
-  send(life, life.up, Direction::kUp, [this, &life] { on_closed(life, LinkEnd::kClosed); });
+  auto close = [this, &life] { send(life, life.up, Direction::kUp, [this, &life] { on_closed(life, LinkEnd::kClosed); }); };
+  // The connections of an agent that hangs in the kernel stay open.
+  const Duration hangs = life.undying ? random_.time(1, 20) : Duration(0);
+  after(random_.time(0, kKillTime) + (rules_.fence_waits_for_nobody ? Duration(0) : hangs), kill);
+  if (life.undying)
+    after(hangs, close);
+  else
+    close();
   if (life.lease && random_.chance(0.7)) after(random_.time(0.05, 6), [this, &life] { come_back(*life.host); });
 }
 

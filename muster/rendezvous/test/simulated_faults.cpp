@@ -79,7 +79,7 @@ void World::fault() {
   Host& host = hosts_[static_cast<size_t>(random_.between(0, static_cast<int>(hosts_.size()) - 1))];
   double lease = std::chrono::duration<double>(options_.lease).count();
   Duration time = random_.chance(0.5) ? random_.time(0.05, lease) : random_.time(lease, 3 * lease);
-  int kind = random_.between(0, 14);
+  int kind = random_.between(0, 16);
   if (kind <= 1) return kill_agent(host);
   if (kind <= 2) return power_off(host);
   if (kind <= 4) return cut(host, true, true, time);
@@ -90,6 +90,8 @@ void World::fault() {
   if (kind == 9) return start_life(host);
   if (kind == 13) return close_from_elsewhere(host, time);
   if (kind == 14) return lose_control_connection(host);
+  if (kind == 15) return warden_stands_still(host, time);
+  if (kind == 16) return agent_will_not_die(host);
   for (Host& each : hosts_) {
     if (kind == 10) cut(each, true, true, time);  // the coordinator is alone
     if (kind == 11) freeze(each, time);           // everything stands still
@@ -147,6 +149,32 @@ void World::kill_agent(Host& host) {
   Life* life = life_on(host);
   if (life == nullptr || host.frozen_since) return;
   end_life(*life, "killed");
+}
+
+// It wakes up with its lease first, and then finds what came meanwhile.
+void World::warden_stands_still(Host& host, Duration time) {
+  if (host.warden != Host::Warden::kRuns || host.frozen_since) return;
+  host.warden = random_.chance(0.5) ? Host::Warden::kStopped : Host::Warden::kHangs;
+  if (tracing_)
+    say(fmt::format("{}: the warden {}", host.name, host.warden == Host::Warden::kStopped ? "is stopped" : "hangs"));
+  auto look = [this, &host] {
+    if (Life* life = life_on(host); life != nullptr && life->lease) agent_looks(*life);
+  };
+  after(random_.time(0, 0.1), look);
+  after(time, [this, &host, look] {
+    if (tracing_) say(fmt::format("{}: the warden goes on", host.name));
+    host.warden = Host::Warden::kRuns;
+    if (Life* life = life_on(host); life != nullptr && life->lease && !host.frozen_since)
+      act_on(*life, life->lease->tick(now_));
+    std::vector<Step> inbox = std::move(host.warden_inbox);
+    host.warden_inbox.clear();
+    for (const Step& step : inbox) step();
+    after(random_.time(0, 0.1), look);
+  });
+}
+
+void World::agent_will_not_die(Host& host) {
+  if (Life* life = life_on(host)) life->undying = true;
 }
 
 // The coordinator's end fails, and the node does not hear of it.

@@ -95,6 +95,13 @@ bool World::defer(Life& life, Step step) {
   return true;
 }
 
+bool World::defer_warden(Life& life, Step step) {
+  if (defer(life, step)) return true;
+  if (life.host->warden == Host::Warden::kRuns) return false;
+  life.host->warden_inbox.push_back(std::move(step));
+  return true;
+}
+
 void World::say(const std::string& what) {
   outcome_.trace.push_back(fmt::format("{:8.3f} {}", std::chrono::duration<double>(now_ - start_).count(), what));
 }
@@ -104,7 +111,9 @@ void World::violate(const std::string& what) {
     outcome_.violation = fmt::format("at {:.3f} s: {}", std::chrono::duration<double>(now_ - start_).count(), what);
 }
 
-bool World::running(const Life& life) const { return life.workers && !life.stopped && !life.host->frozen_since; }
+bool World::running(const Life& life) const {
+  return life.workers && !life.stopped && !life.held && !life.host->frozen_since;
+}
 
 void World::check_running(const Life& life) {
   if (!running(life)) return;

@@ -33,6 +33,8 @@ struct Rules {
   bool doubt_closed_connections = true;  // off: a node whose control connection ended, in whatever way, has ended
   bool pings = true;
   bool excuse_own_pauses = true;
+  bool fence_waits_for_nobody = true;  // a fence kills the workers of an agent that does not die
+  bool agent_holds_lease = true;       // the workers of a warden that stands still are stopped by the agent
 };
 Outcome simulate(uint64_t seed, bool trace = false, const Rules& rules = {});
 
@@ -62,8 +64,10 @@ struct Host {
   bool cut_up = false, cut_down = false;  // towards the coordinator, from it
   int cuts = 0;                           // how often that changed
   std::optional<TimePoint> frozen_since;
-  std::vector<Step> inbox;  // what happened to it while it was frozen
-  bool occupied = false;    // a life was started that has not ended
+  std::vector<Step> inbox;                                               // what happened to it while it was frozen
+  bool occupied = false;                                                 // a life was started that has not ended
+  enum class Warden { kRuns, kStopped, kHangs } warden = Warden::kRuns;  // kHangs: the agent cannot see it
+  std::vector<Step> warden_inbox;
 };
 
 // One agent with its warden and workers.
@@ -76,6 +80,10 @@ struct Life {
   TimePoint joined_at;
   std::optional<Lease> lease;  // once it is welcome
   bool stopped = false;        // SIGSTOP, from when the lease asks until it holds again
+  LeaseWatch watch;            // the agent's
+  TimePoint published;         // the end of the lease, as the agent knows it
+  bool held = false;           // SIGSTOP, by the agent
+  bool undying = false;        // the agent hangs in the kernel when it is killed
   // Workers of one round; `failed`: one of them has, the others run on.
   bool starting = false, workers = false, failed = false;
   int round = -1, rank = 0;
@@ -121,7 +129,8 @@ class World {
   void send(Life& life, Pipe& pipe, Direction direction, Step step);
   void arrive(Life& life, Direction direction, const Step& step);
   void flush(Host& host);
-  bool defer(Life& life, Step step);  // frozen: later
+  bool defer(Life& life, Step step);         // frozen: later
+  bool defer_warden(Life& life, Step step);  // the same for what the warden does
   void say(const std::string& what);
   void violate(const std::string& what);
   bool running(const Life& life) const;
@@ -132,6 +141,8 @@ class World {
   void welcome(Life& life, NodeId id);
   void beat(Life& life);
   void watch_lease(Life& life);
+  void agent_looks(Life& life);
+  void agent_looks_again(Life& life);
   void act_on(Life& life, Lease::State state);
   void echo(Life& life, TimePoint sent, bool stands);
   void told_to_start(Life& life, const StartRound& start);
@@ -180,6 +191,8 @@ class World {
   void freeze_coordinator(Duration time);
   void power_off(Host& host);
   void kill_agent(Host& host);
+  void warden_stands_still(Host& host, Duration time);
+  void agent_will_not_die(Host& host);
   void connection_breaks(Host& host);
   void close_from_elsewhere(Host& host, Duration time);
   void lose_control_connection(Host& host);

@@ -63,6 +63,24 @@ TEST(Simulator, EveryScheduleKeepsTheRules) {
   EXPECT_GT(excused, 0);
 }
 
+// Whether some schedule has two rounds at once when a rule is switched off: else the rule is not tested.
+bool finds_two_rounds_without(const Rules& rules) {
+  constexpr uint64_t kMost = 5000;
+  for (uint64_t seed = 1; seed <= kMost; ++seed) {
+    const std::string violation = simulate(seed, false, rules).violation;
+    if (violation.find(" runs on ") != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Simulator, AFenceThatWaitsForTheAgentIsFound) {
+  EXPECT_TRUE(finds_two_rounds_without({.fence_waits_for_nobody = false}));
+}
+
+TEST(Simulator, AnAgentThatLeavesTheLeaseToItsWardenIsFound) {
+  EXPECT_TRUE(finds_two_rounds_without({.agent_holds_lease = false}));
+}
+
 TEST(Simulator, TheSameSeedIsTheSameSchedule) {
   for (uint64_t seed = 1; seed <= 20; ++seed) EXPECT_EQ(simulate(seed, true).trace, simulate(seed, true).trace);
 }
