@@ -29,7 +29,8 @@ namespace {
 constexpr auto kLife = std::chrono::seconds(10);
 constexpr auto kShowPeriod = std::chrono::milliseconds(250);
 // For agents to hear of the end and to deliver what their workers wrote; longer as long as output keeps coming.
-constexpr auto kLastWordTime = std::chrono::seconds(10);
+constexpr Duration kLastWordTime = std::chrono::seconds(10);
+constexpr Duration kLastWordTimeAfterKill = std::chrono::seconds(2);
 constexpr auto kFlushTime = std::chrono::seconds(5);
 constexpr std::string_view kErrorLine = "muster: error: ";  // as an agent says what it ends with
 
@@ -212,8 +213,9 @@ void FanOutRun::node_gone(const rendezvous::Node& node) {
   Place& place = places_[static_cast<size_t>(position)];
   loop_.cancel(place.retry);
   starter_->abandon(position);
-  const bool lived = Clock::now() - node.joined >= kLife;
+  const bool lived = node.ended_by_our_pause || Clock::now() - node.joined >= kLife;
   place = {.attempts = lived ? 0 : place.attempts, .complaint = {}, .error = {}};
+  if (!stop_signals_.empty()) return;  // the job ends
   // An agent that dies as soon as it is there, a spare's perhaps, is not started for ever.
   if (!lived) return agent_failed(position, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true);
   place.retry = loop_.call_after(rendezvous::kCloseMargin, [this, position] { start_agent(position); });
@@ -298,8 +300,9 @@ void FanOutRun::wait_for_last_words() {
   });
   const size_t signals = stop_signals_.size();
   const TimePoint began = Clock::now();
+  const Duration each = coordinator_->state().killed_at ? kLastWordTimeAfterKill : kLastWordTime;
   while (!deserted && stop_signals_.size() == signals) {
-    const TimePoint patience = std::max(began, head_.last_output()) + kLastWordTime;
+    const TimePoint patience = std::max(began, head_.last_output()) + each;
     if (!loop_.run_until(Deadline::at(patience)) && patience <= Clock::now()) break;
   }
   coordinator_->on_deserted(nullptr);
