@@ -247,16 +247,16 @@ int Supervisor::run() {
   director_->begin();
   if (state_ != State::kDraining) loop_.run();  // it may have ended before it began
   const int code = conclude();
-  remove_containers(job_);
   if (left_ == 0) director_->all_is_gone();
+  remove_containers(job_);
   return code;
 }
 
 void Supervisor::end_at_once() {
   loop_.unwatch(context_.warden_pidfd);
   end_without_warden([this](bool nothing_left) {
-    remove_traces(job_, context_.scratch);
     if (nothing_left && director_) director_->all_is_gone();
+    remove_traces(job_, context_.scratch);
     console_.flush(Deadline::in(kLastFlushTime));
   });
 }

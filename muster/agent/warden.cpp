@@ -198,9 +198,8 @@ class Warden {
 
   void end_by_signal() {
     ended_by_ = stop_signals_.front();
-    kill_everything(fmt::format("the agent (pid {}) does not answer {}{}", agent_,
-                                process::signal_name(stop_signals_.back()),
-                                agent_state() == 'T' ? ": it is stopped" : ""));
+    kill_everything(fmt::format("a second signal asked muster to end, and the agent (pid {}) {}", agent_,
+                                agent_state() == 'T' ? "is stopped" : "does not answer"));
   }
 
   // False: it was killed, and has not ended.
@@ -218,8 +217,9 @@ class Warden {
     if (exited && options_.at_end) options_.at_end();
     const bool keep_children = options_.keep_children && exited && info.si_status == 0;
     const size_t left = anything_left() ? kill_rest(agent_has_ended, keep_children) : 0;
-    if (!exited && options_.after_kill) options_.after_kill();
+    // Before what may wait for a disk.
     if (left == 0 && lease_) lease_->say_goodbye(Deadline::in(kGoodbyeTime));
+    if (!exited && options_.after_kill) options_.after_kill();
     return exited ? info.si_status : explain(info, agent_has_ended, left);
   }
 

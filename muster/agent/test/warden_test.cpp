@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
+#include "muster/process/proc.h"
 #include "muster/process/signals.h"
 
 namespace muster::agent {
@@ -60,8 +62,10 @@ class Job {
 // The next byte, 0 at the end of file.
 char read_byte(const Fd& from) {
   pollfd ready{from.get(), POLLIN, 0};
-  EXPECT_EQ(::poll(&ready, 1, Deadline::in(kPatience).poll_timeout()), 1) << "nothing came";
-  char byte = 0;
+  const int polled = ::poll(&ready, 1, Deadline::in(kPatience).poll_timeout());
+  EXPECT_EQ(polled, 1) << "nothing came";
+  char byte = '?';
+  if (polled != 1) return byte;
   return ::read(from.get(), &byte, 1) == 1 ? byte : '\0';
 }
 
@@ -251,6 +255,74 @@ TEST(Warden, SuspendsAfterTheAgentAndResumesIt) {
   ::kill(job.pid(), SIGCONT);
   EXPECT_EQ(read_byte(pipe.read), 'c');
   EXPECT_EQ(WEXITSTATUS(job.wait()), 0);
+}
+
+bool becomes(pid_t pid, bool stopped) {
+  for (Deadline deadline = Deadline::in(kPatience); !deadline.passed(); ::usleep(1000)) {
+    auto stat = process::read_proc_stat(pid);
+    if (stat && (stat->state == 'T') == stopped) return true;
+  }
+  return false;
+}
+
+// Tells both pids. Nothing but the worker holds the end of `life` then.
+int agent_with_worker(const Pipe& ready, Pipe& life) {
+  pid_t worker = ::fork();
+  if (worker == 0)
+    while (true) ::pause();
+  life.write.reset();
+  write_pid(ready.write, ::getpid());
+  write_pid(ready.write, worker);
+  while (true) ::pause();
+}
+
+TEST(Warden, StopsTheWorkersOfAnAgentThatIsStoppedUntilItGoesOn) {
+  Pipe ready = make_pipe(), life = make_pipe();
+  Job job([&](int, int) { return agent_with_worker(ready, life); });
+  const pid_t agent = read_pid(ready.read), worker = read_pid(ready.read);
+  ::kill(agent, SIGSTOP);
+  EXPECT_TRUE(becomes(worker, true));
+  ::kill(agent, SIGCONT);
+  EXPECT_TRUE(becomes(worker, false));
+  ::kill(agent, SIGKILL);
+  EXPECT_EQ(WEXITSTATUS(job.wait()), 125);
+}
+
+TEST(Warden, ASecondStopSignalEndsTheJobOfAnAgentThatIsStopped) {
+  Pipe ready = make_pipe(), life = make_pipe(), said = make_pipe();
+  Job job([&](int, int) { return agent_with_worker(ready, life); }, [&] { ::dup2(said.write.get(), STDERR_FILENO); });
+  life.write.reset();
+  const pid_t agent = read_pid(ready.read);
+  ::kill(agent, SIGSTOP);
+  ASSERT_TRUE(becomes(agent, true));
+  ::kill(job.pid(), SIGINT);
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(read_byte(life.read), '\0');
+  EXPECT_EQ(WEXITSTATUS(job.wait()), 128 + SIGINT) << "of two that wait the kernel delivers the lower one first";
+  char text[300] = {};
+  ASSERT_GT(::read(said.read.get(), text, sizeof text - 1), 0);
+  EXPECT_NE(std::string(text).find("is stopped; everything of the job on this node was ended"), std::string::npos)
+      << text;
+}
+
+// As in an uninterruptible sleep: SIGKILL does not end it as long as a tracer holds it in its exit.
+TEST(Warden, DoesNotWaitForAnAgentThatDoesNotDie) {
+  Pipe ready = make_pipe(), life = make_pipe(), said = make_pipe();
+  Job job([&](int, int) { return agent_with_worker(ready, life); }, [&] { ::dup2(said.write.get(), STDERR_FILENO); });
+  life.write.reset();
+  const pid_t agent = read_pid(ready.read);
+  if (::ptrace(PTRACE_SEIZE, agent, nullptr, PTRACE_O_TRACEEXIT) != 0) GTEST_SKIP() << "ptrace is not permitted";
+  ::kill(agent, SIGSTOP);
+  ::kill(job.pid(), SIGINT);
+  ::kill(job.pid(), SIGTERM);
+  EXPECT_EQ(read_byte(life.read), '\0') << "the worker ends";
+  EXPECT_EQ(WEXITSTATUS(job.wait()), 128 + SIGINT);
+  char text[1000] = {};
+  ASSERT_GT(::read(said.read.get(), text, sizeof text - 1), 0);
+  EXPECT_NE(std::string(text).find("hangs in the kernel"), std::string::npos) << text;
+  auto stat = process::read_proc_stat(agent);
+  EXPECT_TRUE(stat && !stat->ended()) << "it was to outlive the warden";
+  ::ptrace(PTRACE_CONT, agent, nullptr, nullptr);
 }
 
 }  // namespace
