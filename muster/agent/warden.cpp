@@ -31,8 +31,9 @@ namespace {
 
 // SIGKILL takes milliseconds. What is left after this hangs in the kernel; to leave a second earlier would help nobody.
 constexpr auto kCleanUpTime = std::chrono::seconds(10);
-// For the end of an agent that was killed, after all its workers have ended.
+// For the end of an agent that was killed, after all its workers have ended; and of one that has told its exit code.
 constexpr auto kAgentEndTime = std::chrono::seconds(1);
+constexpr auto kAgentExitTime = std::chrono::seconds(3);
 // For everything below to stand still. What takes longer is a fork storm.
 constexpr auto kHaltTime = std::chrono::seconds(1);
 // How often it is looked whether it still does: often at first, when processes are being continued one by one.
@@ -96,7 +97,7 @@ class Warden {
   int watch() {
     loop_.watch(agent_fd_.get(), EPOLLIN, [this](uint32_t) { loop_.stop(); });
     loop_.watch(signals_.fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
-    if (options_.link != nullptr) loop_.watch(options_.link->wake_fd(), EPOLLIN, [this](uint32_t) { begin_lease(); });
+    if (options_.link != nullptr) loop_.watch(options_.link->wake_fd(), EPOLLIN, [this](uint32_t) { read_link(); });
     // No deadline: a job takes as long as it takes, and each way in which it can end wakes us.
     loop_.run();
     take_signals();
@@ -110,8 +111,13 @@ class Warden {
     while (auto received = signals_.next()) take(received->signal);
   }
 
+  void read_link() {
+    options_.link->take_wake();
+    if (!lease_ && options_.link->terms()) begin_lease();
+    if (options_.link->exit_code()) loop_.call_after(kAgentExitTime, [this] { loop_.stop(); });
+  }
+
   void begin_lease() {
-    loop_.unwatch(options_.link->wake_fd());
     lease_ = std::make_unique<LeaseKeeper>(
         loop_, options_.token, *options_.link,
         LeaseKeeper::Handlers{.stop_workers = [this] { hold_if(asking_, true); },
@@ -202,17 +208,22 @@ class Warden {
                                 agent_state() == 'T' ? "is stopped" : "does not answer"));
   }
 
-  // False: it was killed, and has not ended.
-  bool await_agent() const {
+  // False: it was killed, or has told its exit code, and hangs in the kernel.
+  bool agent_ends() const {
     pollfd ended{agent_fd_.get(), POLLIN, 0};
-    return ::poll(&ended, 1, killed_because_.empty() ? -1 : Deadline::in(kAgentEndTime).poll_timeout()) > 0;
+    return ::poll(&ended, 1, killed_because_.empty() ? 0 : Deadline::in(kAgentEndTime).poll_timeout()) > 0;
   }
 
   int finish() {
     loop_.unwatch(agent_fd_.get());
-    const bool agent_has_ended = await_agent();
+    const bool agent_has_ended = agent_ends();
     siginfo_t info{};
-    if (agent_has_ended && ::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
+    if (agent_has_ended) {
+      if (::waitid(P_PID, static_cast<id_t>(agent_), &info, WEXITED) != 0) info.si_code = 0;
+    } else if (killed_because_.empty()) {
+      info.si_code = CLD_EXITED;
+      info.si_status = options_.link->exit_code().value_or(kMusterFailed);
+    }
     const bool exited = info.si_code == CLD_EXITED;
     if (exited && options_.at_end) options_.at_end();
     const bool keep_children = options_.keep_children && exited && info.si_status == 0;
@@ -220,10 +231,14 @@ class Warden {
     // Before what may wait for a disk.
     if (left == 0 && lease_) lease_->say_goodbye(Deadline::in(kGoodbyeTime));
     if (!exited && options_.after_kill) options_.after_kill();
-    return exited ? info.si_status : explain(info, agent_has_ended, left);
+    if (!agent_has_ended)
+      Log::to_stderr().error(
+          "the agent (pid {}) hangs in the kernel, perhaps because of a file system; it ends when that lets it go",
+          agent_);
+    return exited ? info.si_status : explain(info, left);
   }
 
-  int explain(const siginfo_t& info, bool agent_has_ended, size_t left) const {
+  int explain(const siginfo_t& info, size_t left) const {
     Log log = Log::to_stderr();
     if (!killed_because_.empty()) {
       log.error("{}: {}; everything of the job on this node was ended", net::hostname(), killed_because_);
@@ -231,10 +246,6 @@ class Warden {
       log.error("the agent (pid {}) was killed by {}; its workers were ended", agent_,
                 process::signal_name(info.si_status));
     }
-    if (!agent_has_ended)
-      log.error(
-          "the agent (pid {}) hangs in the kernel, perhaps because of a file system; it ends when that lets it go",
-          agent_);
     if (left > 0) log.error("{} of its processes could not be ended in time", left);
     return ended_by_ == 0 ? kMusterFailed : kSignalBase + ended_by_;
   }
@@ -267,12 +278,14 @@ std::vector<int> signals_to_take() {
   return signals;
 }
 
-[[noreturn]] void become_agent(const std::function<int(int, int)>& agent, pid_t warden, const Fd& warden_fd) {
+[[noreturn]] void become_agent(const std::function<int(int, int)>& agent, pid_t warden, const Fd& warden_fd,
+                               WardenLink* link) {
   ::setsid();
   // A stopped agent would not notice that the warden is gone.
   ::prctl(PR_SET_PDEATHSIG, SIGCONT);
   if (::getppid() != warden || !process::become_subreaper()) ::_exit(kMusterFailed);
   int code = agent(warden, warden_fd.get());
+  if (link != nullptr) link->set_exit_code(code);
   ::fflush(nullptr);
   ::_exit(code);
 }
@@ -318,7 +331,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   std::vector<pid_t> earlier = process::descendants();
   pid_t child = ::fork();
   if (child < 0) return give_up(system_error(errno, "fork"));
-  if (child == 0) become_agent(agent, self, self_fd);
+  if (child == 0) become_agent(agent, self, self_fd, options.link);
   process::prefer_short_turns();
   if (is_member) process::lock_memory();
   if (options.after_fork) options.after_fork();

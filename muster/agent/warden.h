@@ -13,6 +13,7 @@ namespace muster::agent {
 // group and the exit code. The child becomes the *agent* in a session of its own, so every signal reaches it exactly
 // once, through the warden. Both are subreapers and watch each other:
 //   agent gone      -> its workers and their orphans fall to the warden, which SIGKILLs them and exits (125, said why);
+//   agent hangs in the kernel after its last word -> the warden exits with its code, and leaves it behind;
 //   warden gone     -> the agent SIGKILLs everything below it and exits (end_without_warden);
 //   agent stopped   -> the warden stops everything below it, until the agent goes on;
 //   warden stopped  -> the agent stops everything below it and stands still, until the warden goes on (warden_watch.h).

@@ -15,7 +15,8 @@ struct WardenLink::Page {
   std::atomic<bool> ready{false};
   std::atomic<int64_t> pulse{0};
   std::atomic<int64_t> lease_until{0};
-  Terms terms;  // written before `ready`, never after
+  std::atomic<int> exit_code{-1};  // -1: none yet
+  Terms terms;                     // written before `ready`, never after
 };
 
 WardenLink::WardenLink() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -31,8 +32,27 @@ void WardenLink::set_terms(const Terms& terms) {
   pulse(Clock::now());
   extend_lease(terms.since + terms.lease);
   page_->ready.store(true, std::memory_order_release);
+  wake();
+}
+
+void WardenLink::set_exit_code(int code) {
+  page_->exit_code.store(code, std::memory_order_release);
+  wake();
+}
+
+std::optional<int> WardenLink::exit_code() const {
+  const int code = page_->exit_code.load(std::memory_order_acquire);
+  return code < 0 ? std::nullopt : std::optional(code);
+}
+
+void WardenLink::wake() {
   uint64_t one = 1;
   [[maybe_unused]] ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void WardenLink::take_wake() {
+  uint64_t count;
+  [[maybe_unused]] ssize_t size = ::read(wake_.get(), &count, sizeof count);
 }
 
 void WardenLink::pulse(TimePoint now) { page_->pulse.store(now.time_since_epoch().count(), std::memory_order_relaxed); }

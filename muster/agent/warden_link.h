@@ -11,8 +11,8 @@
 namespace muster::agent {
 
 // What agent and warden tell each other: a page of memory that both have, made before they part, and a descriptor that
-// wakes the warden. The agent shows that it lives; when it has become a member of a job of several nodes it fills in the
-// terms, once. From then on the warden shows until when the lease holds.
+// wakes the warden. The agent shows that it lives, and in the end its exit code; when it has become a member of a job of
+// several nodes it fills in the terms, once. From then on the warden shows until when the lease holds.
 class WardenLink {
  public:
   struct Terms {
@@ -32,14 +32,20 @@ class WardenLink {
   void pulse(TimePoint now);
   // No worker may run or be started after that: others may run in its place by then.
   TimePoint lease_until() const;
+  // Before the agent exits: a thread of it that hangs in the kernel may keep the process from ending.
+  void set_exit_code(int code);
 
   // The warden's side.
-  int wake_fd() const { return wake_.get(); }  // readable once there are terms
+  int wake_fd() const { return wake_.get(); }  // readable when there are terms, or an exit code
+  void take_wake();                            // it is not readable any more until there is more
   std::optional<Terms> terms() const;
+  std::optional<int> exit_code() const;
   TimePoint last_pulse() const;
   void extend_lease(TimePoint until);
 
  private:
+  void wake();
+
   struct Page;
   Page* page_;
   Fd wake_;

@@ -35,11 +35,12 @@ Pipe make_pipe() {
 class Job {
  public:
   explicit Job(
-      const std::function<int(int, int)>& agent, const std::function<void()>& before = [] {}) {
+      const std::function<int(int, int)>& agent, const std::function<void()>& before = [] {},
+      const WardenOptions& options = {}) {
     pid_ = ::fork();
     if (pid_ == 0) {
       before();
-      ::_exit(run_under_warden(agent));
+      ::_exit(run_under_warden(agent, options));
     }
   }
   ~Job() {
@@ -322,6 +323,27 @@ TEST(Warden, DoesNotWaitForAnAgentThatDoesNotDie) {
   EXPECT_NE(std::string(text).find("hangs in the kernel"), std::string::npos) << text;
   auto stat = process::read_proc_stat(agent);
   EXPECT_TRUE(stat && !stat->ended()) << "it was to outlive the warden";
+  ::ptrace(PTRACE_CONT, agent, nullptr, nullptr);
+}
+
+// As with a thread that writes to a dead file system.
+TEST(Warden, DoesNotWaitForAnAgentThatCannotExit) {
+  Pipe ready = make_pipe(), go = make_pipe(), said = make_pipe();
+  WardenLink link;
+  Job job(
+      [&](int, int) {
+        write_pid(ready.write, ::getpid());
+        read_byte(go.read);
+        return 7;
+      },
+      [&] { ::dup2(said.write.get(), STDERR_FILENO); }, {.link = &link});
+  const pid_t agent = read_pid(ready.read);
+  if (::ptrace(PTRACE_SEIZE, agent, nullptr, PTRACE_O_TRACEEXIT) != 0) GTEST_SKIP() << "ptrace is not permitted";
+  write_byte(go.write, '!');
+  EXPECT_EQ(WEXITSTATUS(job.wait()), 7);
+  char text[1000] = {};
+  ASSERT_GT(::read(said.read.get(), text, sizeof text - 1), 0);
+  EXPECT_NE(std::string(text).find("hangs in the kernel"), std::string::npos) << text;
   ::ptrace(PTRACE_CONT, agent, nullptr, nullptr);
 }
 
