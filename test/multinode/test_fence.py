@@ -7,8 +7,6 @@ import signal
 import threading
 import time
 
-import pytest
-
 from .harness import BEAT
 from .job import SOON_S, wait_for
 from .launch import start
@@ -78,7 +76,7 @@ def undying(pid):
         tracer.join()
 
 
-def test_an_agent_that_does_not_die_holds_nothing_up(lab, beats):
+def test_an_agent_that_does_not_die_on_a_node_that_is_cut_off(lab, beats):
     """The warden kills the workers itself, and does not wait for the agent's end."""
     cluster = lab(2)
     run = begin(cluster, beats)
@@ -91,6 +89,19 @@ def test_an_agent_that_does_not_die_holds_nothing_up(lab, beats):
         assert agent in cluster.processes("n2"), "the agent was to live on"
     cluster.heal("n2")
     beats.wait_rounds_with(2, after=1)
+    finish(run, beats)
+
+
+def test_an_agent_that_hangs_and_does_not_die(lab, beats):
+    """Its warden misses its pulse. The launcher starts another agent on the node while the first one still hangs."""
+    cluster = lab(2)
+    run = begin(cluster, beats)
+    _, agent = cluster.warden_and_agent("n2")
+    with undying(agent):
+        stop(agent)  # it is in the hands of its tracer, which does not let it go on
+        beats.wait_rounds_with(2, after=0)
+        assert agent in cluster.processes("n2"), "the agent was to live on"
+        beats.assert_one_round_at_a_time()
     finish(run, beats)
 
 
