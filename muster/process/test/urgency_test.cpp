@@ -9,6 +9,9 @@
 
 #include <array>
 #include <cstdint>
+#include <fstream>
+#include <string>
+#include <vector>
 
 namespace muster::process {
 namespace {
@@ -34,6 +37,31 @@ TEST(Urgency, ShorterTurnsAndNothingElse) {
   int status = -1;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0) << "a child has inherited it";
+}
+
+// In a child: what is locked stays so.
+int status_of_locked_child(rlim_t limit) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit wanted{limit, limit};
+    if (::setrlimit(RLIMIT_MEMLOCK, &wanted) != 0 && limit == RLIM_INFINITY) ::_exit(0);  // needs a privilege
+    lock_memory();
+    std::string status;
+    std::ifstream file("/proc/self/status");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with("VmLck:")) status = line;
+    const std::vector<char> memory(size_t{64} << 20, 'x');  // allowed, whatever the limit
+    const bool locked = status.find(" 0 kB") == std::string::npos;
+    ::_exit(memory.back() == 'x' && (locked || limit != RLIM_INFINITY) ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
+TEST(Urgency, LocksMemoryAsFarAsTheLimitAllows) {
+  EXPECT_EQ(status_of_locked_child(RLIM_INFINITY), 0);
+  EXPECT_EQ(status_of_locked_child(rlim_t{1} << 20), 0) << "an allocation failed";
 }
 
 }  // namespace
