@@ -123,10 +123,10 @@ TEST_F(ConnectedKeeper, SaysGoodbye) {
 // The node was frozen for longer than its lease: the workers are stopped, and go on when the coordinator has answered.
 TEST_F(ConnectedKeeper, AsksWhenItWakesUpAfterTheEndOfItsLease) {
   std::vector<std::string> done;
-  connect(std::chrono::seconds(1), {.stop_workers = [&] { done.emplace_back("stop"); },
+  connect(std::chrono::seconds(2), {.stop_workers = [&] { done.emplace_back("stop"); },
                                     .continue_workers = [&] { done.emplace_back("continue"); },
                                     .expired = [&](const std::string& why) { done.push_back(why); }});
-  ::poll(nullptr, 0, 2500);  // as if this process stood still
+  ::poll(nullptr, 0, 2800);  // as if this process stood still
   answers_ = false;
   keeper_->look();
   EXPECT_EQ(done, std::vector<std::string>{"stop"});
