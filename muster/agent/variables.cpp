@@ -95,8 +95,9 @@ const std::vector<Variable>& declared_variables() {
        "1: obey the timers that workers set through torch's FileTimerClient"},
       {"TORCHELASTIC_TIMER_FILE", kSetByYou, "the pipe of those timers; a fresh one otherwise"},
       {"MUSTER_TOKEN", kSetByYou,
-       "the secret that lets a node in where each runs its own muster: any text, the same on all; workers do not get "
-       "it"},
+       "the secret that lets a node in if each runs its own muster: any text, the same on all, best of openssl rand "
+       "-hex "
+       "32; workers do not get it"},
       {"HOME", kSetByYou, "where the key is (.config/muster/key) that such nodes use when there is no MUSTER_TOKEN"},
       {"XDG_RUNTIME_DIR", kSetByYou,
        "where jobs on several nodes wait for `muster status`; /tmp/muster-<uid> otherwise"},

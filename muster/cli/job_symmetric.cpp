@@ -247,7 +247,8 @@ Result<rendezvous::Token> Planner::secret_token(const std::string& meeting, cons
     MUSTER_TRY(key, facts_.user_key(ours_ && !parsed_.flag(Opt::kDryRun)));
     if (!key && !ours_)
       note(LogLevel::kWarning,
-           "no MUSTER_TOKEN, no --token-file and no key: as with torchrun, every process that reaches the port can join");
+           "no MUSTER_TOKEN, no --token-file and no key: as with torchrun, every process that reaches the port can "
+           "join");
   }
   job_.membership->open_to_all = !key;
   return rendezvous::Token::derive(key.value_or(""), meeting);

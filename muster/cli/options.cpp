@@ -176,8 +176,9 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "The network between the nodes: an interface (eth0) or addresses (10.0.0.0/8). GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME "
    "are set to it unless you set them."},
   {Opt::kTokenFile, "token-file", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kRendezvous,
-   "The secret that lets a node in where each runs its own muster: any text, the same on all. MUSTER_TOKEN does the same. "
-   "Without both: the key in ~/.config/muster/key, which `muster run` makes when there is none."},
+   "If each node runs its own muster: the secret that lets a node in, the same text on all, in a file that only you can read. "
+   "MUSTER_TOKEN does the same. Also makes one job of nodes of several schedulers' jobs, if --nnodes is more than one of them "
+   "has. Without both: the key in ~/.config/muster/key, which `muster run` makes if there is none."},
   {Opt::kInsecure, "insecure", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kRendezvous,
    "Where each node runs its own muster: no secret, as with torchrun. Whoever reaches the port can then disturb the job."},
   {Opt::kMode, "mode", 0, K::kText, "MODE", "auto", nullptr, "auto|fanout|symmetric|local", false, false, true, kTorch, G::kNodes,

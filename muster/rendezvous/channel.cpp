@@ -370,10 +370,11 @@ Error ChannelImpl::handshake_error(Verdict verdict, std::string_view peer_job) c
     case Verdict::kAsksToken:
       return peer_error(fmt::format("{} asked for the sealed token", who));
     case Verdict::kWrongToken:
-      return peer_error(fmt::format("wrong token: {} belongs to another job or another user", who),
-                        "give all nodes of a job the same --rdzv-id and the same secret: MUSTER_TOKEN, --token-file or "
-                        "your key (a container without your home directory makes a key of its own: let MUSTER_TOKEN in, "
-                        "as with enroot start --env MUSTER_TOKEN)");
+      return peer_error(
+          fmt::format("wrong token: {} belongs to another job or another user", who),
+          "give all nodes of a job the same --rdzv-id and the same secret: MUSTER_TOKEN, --token-file or "
+          "your key (a container without your home directory makes a key of its own: let MUSTER_TOKEN in, "
+          "as with enroot start --env MUSTER_TOKEN)");
     case Verdict::kAnotherJob: {
       Error error = another_job(who + " ", peer_job, job_);
       if (server) error.hint.clear();  // for the node that came: nothing is wrong with this one

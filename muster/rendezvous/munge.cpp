@@ -154,7 +154,8 @@ Result<Token> Munge::unseal(const std::string& credential, std::string_view job)
   add_name(expected, job);
   const auto* bytes = static_cast<const unsigned char*>(opened.bytes);
   if (std::memcmp(bytes + Token::kSize, &expected[Token::kSize], kNameSize) != 0)
-    return another_job("", {reinterpret_cast<const char*>(bytes) + kTextAt, static_cast<size_t>(opened.size) - kTextAt});
+    return another_job("",
+                       {reinterpret_cast<const char*>(bytes) + kTextAt, static_cast<size_t>(opened.size) - kTextAt});
   return Token::of_bytes(bytes);
 }
 

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-from .harness import BEAT
+from .harness import BEAT, HOME
 from .job import wait_for
 from .launch import PORT, WAYS, start, start_on
 
@@ -124,6 +124,18 @@ def test_who_was_refused_is_named_where_nodes_are_missing(lab, beats, muster):
     assert error, jobs["n1"].said()
     assert f"refused {cluster.address('n2')}: wrong token" in error[1], jobs["n1"].said()
     assert re.search(rf"refused {ctl}: .*9\.9\.9.*{re.escape(version_of(muster))}", error[1]), jobs["n1"].said()
+    assert not beats.lives()
+
+
+def test_keys_that_differ_are_told_at_once_on_both_sides(lab, beats):
+    """As in containers that do not mount the home directory. The first node says so while it waits."""
+    cluster = lab(2)
+    jobs = {name: start_on(cluster, "static", name, [BEAT, beats.directory], env={"HOME": HOME}) for name in cluster.names}
+    assert jobs["n2"].end() == 125, jobs["n2"].said()
+    way_out = r"wrong token: .* the same secret: MUSTER_TOKEN, .*enroot start --env MUSTER_TOKEN"
+    assert re.search(f"^muster: error: {way_out}", jobs["n2"].err, re.M), jobs["n2"].said()
+    jobs["n1"].expect(rf"^muster: warning: refused {re.escape(cluster.address('n2'))}: {way_out}")
+    jobs["n1"].kill()
     assert not beats.lives()
 
 

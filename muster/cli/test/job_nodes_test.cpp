@@ -634,7 +634,8 @@ TEST(SymmetricToken, AKeyIsMadeByRunAlone) {
   machine.key_made = false;
   EXPECT_TRUE(open_to_all(machine, {}, Verb::kTorchrun));
   EXPECT_FALSE(machine.key_made);
-  EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), HasSubstr("as with torchrun, every process that reaches the port can join"));
+  EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun),
+              HasSubstr("as with torchrun, every process that reaches the port can join"));
   machine.variables["MUSTER_TOKEN"] = "x";
   EXPECT_FALSE(open_to_all(machine, {}, Verb::kTorchrun));
   EXPECT_THAT(notes(machine, kNode, Verb::kTorchrun), Not(HasSubstr("can join")));

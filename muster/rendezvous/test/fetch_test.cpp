@@ -107,7 +107,8 @@ TEST(Fetch, AnEnvelopeThatDoesNotOpenIsPassedOver) {
   };
   EXPECT_TRUE(fetch_token({other.address(), ours.address()}, unseal, soon()).ok());
   // If there is nothing but such ones nothing will change: it does not wait for the deadline.
-  const Error error = fetch_token({other.address(), other.address()}, unseal, Deadline::in(std::chrono::hours(1))).error();
+  const Error error =
+      fetch_token({other.address(), other.address()}, unseal, Deadline::in(std::chrono::hours(1))).error();
   EXPECT_EQ(error.kind, ErrorKind::kPeer);
   EXPECT_EQ(error.message, other.address().text() + " not ours");
 }
