@@ -13,6 +13,7 @@
 #include "muster/base/strings.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/channel_impl.h"
+#include "muster/rendezvous/torch_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -22,9 +23,6 @@ constexpr int kAcceptsPerTurn = 64;
 // After an accept that failed for want of descriptors or memory.
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 constexpr size_t kMostRefusedHosts = 1024;
-// The first query of every client of PyTorch's store since 2.2 (VALIDATE and its magic number), torchrun's agents
-// included.
-constexpr std::string_view kTorchHello("\0\xCE\xF7\x85\x3C", 5);
 
 }  // namespace
 
@@ -262,10 +260,10 @@ void Acceptor::Impl::refuse(const net::Address& peer, const Error& why) {
 }
 
 void Acceptor::Impl::refuse_other(const net::Address& peer, std::string_view first_bytes) {
-  if (!first_bytes.starts_with(kTorchHello)) return count_stranger(peer);
-  refuse(peer, {ErrorKind::kPeer,
-                fmt::format("{} speaks torchrun's protocol (that of PyTorch's store), not muster's", peer.host()),
-                "start muster there too: muster torchrun takes the same options"});
+  // A muster that had to wait for our answer asks whether this is torchrun.
+  const bool torchrun = first_bytes.starts_with(kTorchHello) && !first_bytes.starts_with(kTorchProbe);
+  if (!torchrun) return count_stranger(peer);
+  refuse(peer, speaks_torchrun(peer.host()));
 }
 
 void Acceptor::Impl::other(Strangers::iterator stranger, Fd socket, std::string_view first_bytes) {

@@ -531,11 +531,6 @@ void ChannelImpl::resume_on(net::EventLoop& loop, Handlers handlers) {
 // Why the connection is no more: the errno that told, 0 for its proper end.
 Error ChannelImpl::lost(int error) const {
   const char* when = state_ == State::kOpen ? "" : " during the handshake";
-  // PyTorch's store says nothing to a first byte that it does not know.
-  const bool unanswered = state_ == State::kServerHello && inbox_.empty() && (error == 0 || error == ECONNRESET);
-  if (unanswered)
-    return peer_error(fmt::format("{} closed the connection at muster's first words, as torchrun's store does", name()),
-                      "does torchrun run there? start muster on every node: muster torchrun takes the same options");
   if (error == 0) return peer_error(fmt::format("connection closed by {}{}", name(), when));
   if (error == ECONNRESET) return peer_error(fmt::format("connection closed by {}{} (reset)", name(), when));
   // The network's doing: the peer may not know.

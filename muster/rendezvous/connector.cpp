@@ -14,6 +14,7 @@
 #include "muster/base/strings.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/channel_impl.h"
+#include "muster/rendezvous/torch_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -86,7 +87,7 @@ class ConnectorImpl final : public Connector {
 
  private:
   // The later the more it tells.
-  enum class Telling { kNotTried, kTimeout, kFailed, kRefused };
+  enum class Telling { kNotTried, kTimeout, kFailed, kTorchrun, kRefused };
   struct Failure {
     Telling telling = Telling::kNotTried;
     std::string text;
@@ -101,6 +102,8 @@ class ConnectorImpl final : public Connector {
   bool is_greeted() const { return channel_ && channel_->has_greeted(); }
   void failed(std::string text) { failed({.telling = Telling::kFailed, .text = std::move(text), .refusal = {}}); }
   void failed(Failure failure);
+  void suspect_torchrun();
+  static Failure torchrun();
   std::vector<size_t> by_telling() const;
   std::vector<std::string> failure_texts() const;
   void abandon();
@@ -121,7 +124,8 @@ class ConnectorImpl final : public Connector {
   size_t index_ = 0;
   Fd socket_;  // while it connects
   std::unique_ptr<ChannelImpl> channel_;
-  net::EventLoop::TimerId step_ = 0;  // the one thing that happens next if nothing else does
+  std::map<std::string, std::unique_ptr<TorchProbe>> probes_;  // by address; none: PyTorch's store has answered there
+  net::EventLoop::TimerId step_ = 0;                           // the one thing that happens next if nothing else does
 };
 
 void ConnectorImpl::attempt() {
@@ -161,7 +165,24 @@ void ConnectorImpl::closed(const Error& why) {
   Verdict verdict = channel_->verdict();
   if (verdict == Verdict::kOtherVersion || verdict == Verdict::kWrongToken || verdict == Verdict::kAnotherJob)
     return failed({.telling = Telling::kRefused, .text = why.message, .refusal = why});
+  suspect_torchrun();
   failed(why.message);
+}
+
+// The server at the current address has taken our connection, and does not answer as muster does.
+void ConnectorImpl::suspect_torchrun() {
+  const net::Address address = addresses_[index_];
+  const auto [probe, is_new] = probes_.try_emplace(address.text());
+  if (!is_new && !probe->second) return;  // known
+  probe->second = std::make_unique<TorchProbe>(loop_, address, [this, address] {
+    probes_[address.text()].reset();
+    for (size_t i = 0; i < addresses_.size(); ++i)
+      if (addresses_[i].text() == address.text()) failures_[i] = torchrun();
+  });
+}
+
+ConnectorImpl::Failure ConnectorImpl::torchrun() {
+  return {.telling = Telling::kTorchrun, .text = speaks_torchrun("it").message, .refusal = {}};
 }
 
 void ConnectorImpl::timed_out() {
@@ -169,6 +190,7 @@ void ConnectorImpl::timed_out() {
   Failure failure{.telling = Telling::kTimeout,
                   .text = fmt::format("{} within {}", what, seconds_text(Clock::now() - attempted_)),
                   .refusal = {}};
+  if (channel_ && !is_greeted()) suspect_torchrun();
   if (!is_greeted() || Clock::now() >= deadline_.time()) return failed(std::move(failure));
   failures_[index_] = std::move(failure);  // for whoever asks meanwhile
   step_ = loop_.call_at(deadline_.time(), [this] { timed_out(); });
@@ -176,7 +198,9 @@ void ConnectorImpl::timed_out() {
 
 void ConnectorImpl::failed(Failure failure) {
   abandon();
-  failures_[index_] = std::move(failure);
+  const auto probe = probes_.find(addresses_[index_].text());
+  const bool is_torchrun = probe != probes_.end() && !probe->second && !failure.refusal;
+  failures_[index_] = is_torchrun ? torchrun() : std::move(failure);
   Duration pause{};
   if (++index_ == addresses_.size()) {
     if (std::all_of(failures_.begin(), failures_.end(), [](const Failure& f) { return f.refusal.has_value(); }))
@@ -222,8 +246,10 @@ void ConnectorImpl::give_up() {
   if (tried.empty()) tried.emplace_back("no address to try");
   std::string hint = "is the coordinator running, and may this node reach its port?";
   if (addresses_.empty()) hint = "give a name that this node can look up, or an address";
-  for (const Failure& failure : failures_)
+  for (const Failure& failure : failures_) {
+    if (failure.telling == Telling::kTorchrun) hint = speaks_torchrun("").hint;
     if (failure.refusal) hint = failure.refusal->hint;
+  }
   finish(Error{ErrorKind::kTimeout,
                fmt::format("no connection in {}: {}", seconds_text(Clock::now() - started_), join(tried, "; ")), hint});
 }

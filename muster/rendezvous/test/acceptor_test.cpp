@@ -9,6 +9,7 @@
 #include "muster/net/socket.h"
 #include "muster/rendezvous/handshake.h"
 #include "muster/rendezvous/test/channel_pair.h"
+#include "muster/rendezvous/torch_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -194,8 +195,10 @@ TEST(Acceptor, NamesAPeerThatSpeaksTorchrunsProtocol) {
   auto web = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
   auto torch = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
   ASSERT_EQ(::send(web->get(), "GET /", 5, 0), 5);
-  ASSERT_EQ(::send(torch->get(), "\0\xCE\xF7\x85\x3C", 5, 0), 5);
-  ASSERT_TRUE(test::run_until(loop, [&] { return acceptor.strangers_dropped() == 2; }));
+  ASSERT_EQ(::send(torch->get(), kTorchHello.data(), kTorchHello.size(), 0), 5);
+  auto muster = net::connect_tcp("127.0.0.1", listener->port, Deadline::in(seconds(5)));
+  ASSERT_EQ(::send(muster->get(), kTorchProbe.data(), kTorchProbe.size(), 0), 10);
+  ASSERT_TRUE(test::run_until(loop, [&] { return acceptor.strangers_dropped() == 3; }));
   EXPECT_THAT(refused, ElementsAre(HasSubstr("127.0.0.1 speaks torchrun's protocol")));
 }
 
