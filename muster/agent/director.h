@@ -65,6 +65,8 @@ class Director {
   virtual void round_ended(const std::optional<Error>& error) = 0;
   // The first signal that asks this process to end. Workers that run are being stopped already.
   virtual void stop_asked(int signal) = 0;
+  // A second signal asks to end without any grace; the workers of this node are killed by the caller.
+  virtual void kill_asked(int /*signal*/) {}
   // The last word; returns the exit code. `error`: nothing could be prepared, begin() was not called.
   virtual int conclude(Conclusion& conclusion, const std::optional<Error>& error) = 0;
   // Nothing of the job is left on this node, and this process is about to exit. Blocks for a moment at most.

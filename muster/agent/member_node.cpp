@@ -33,6 +33,9 @@ class MemberNode final : public Director {
   void worker_failed(const Worker& worker) override;
   void round_ended(const std::optional<Error>& error) override;
   void stop_asked(int signal) override;
+  void kill_asked(int signal) override {
+    if (welcomed_ && !end_ && !error_) member_->tell(StopRequest{signal});
+  }
   int conclude(Conclusion& conclusion, const std::optional<Error>& error) override;
   void all_is_gone() override;
   Conclusion::Count count() const override { return {.round = plan_.round, .restarts = plan_.restarts}; }

@@ -357,6 +357,7 @@ void Supervisor::act_on(int signal) {
     case SignalMeaning::kKill:
       stop_signals_.push_back(signal);
       if (stopper_) stopper_->kill_now();
+      if (director_) director_->kill_asked(signal);
       break;
     case SignalMeaning::kPassOn:
       if (stopping_by_signal()) stop_signals_.push_back(signal);

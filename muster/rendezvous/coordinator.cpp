@@ -205,7 +205,9 @@ void Coordinator::Impl::on(NodeId node, const RoundEnded& ended) {
 }
 
 void Coordinator::Impl::on(NodeId node, const StopRequest& request) {
-  stop(request.signal, state_.nodes.at(node).join.host);
+  const std::string& host = state_.nodes.at(node).join.host;
+  if (state_.stop_signal && state_.stop_host == host) return kill();  // it asks again
+  stop(request.signal, host);
 }
 
 void Coordinator::Impl::on(NodeId node, const Pong& pong) {
@@ -220,8 +222,12 @@ void Coordinator::Impl::on(NodeId node, const Goodbye& goodbye) {
 void Coordinator::Impl::hear_news() {
   for (const HeartbeatServer::News& news : hearts_.take_news()) {
     heartbeat_ended(Clock::now(), state_, news.node, news.end);
-    if (news.end == LinkEnd::kGoodbye)
-      lose(news.node, LinkEnd::kSilent, {ErrorKind::kPeer, "everything of the job on it has ended", {}});
+    // The end of its control connection was sent before and may be read later. If it does not come, nothing else will.
+    if (news.end == LinkEnd::kGoodbye && state_.nodes.contains(news.node))
+      loop_.call_after(kCloseMargin, [this, node = news.node, alive = std::weak_ptr<bool>(alive_)] {
+        if (alive.expired()) return;
+        lose(node, LinkEnd::kSilent, {ErrorKind::kTimeout, "everything of the job on it has ended", {}});
+      });
   }
   decide_soon();
 }

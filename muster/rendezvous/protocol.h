@@ -54,7 +54,8 @@ struct RoundEnded {
   std::string outcomes;     // encode_outcomes() of the agent; opaque here
   std::string start_error;  // the round could not be started here
 };
-// A signal asked this node's agent to end (symmetric: the user's Ctrl-C, the scheduler's SIGTERM on one node).
+// A signal asked this node's agent to end (symmetric: the user's Ctrl-C, the scheduler's SIGTERM on one node). A second
+// one of the same node: without any grace.
 struct StopRequest {
   int signal = 0;
 };

@@ -109,6 +109,52 @@ def firewall(node, ports):
     _replace_table(node, "firewall", chain if ports else "")
 
 
+def drop_ports(node, ports):
+    """What comes to or leaves from these TCP ports of the node is dropped; none: all passes again."""
+    these = ", ".join(map(str, ports))
+    chains = f"""table inet drop_ports {{
+ chain out {{ type filter hook output priority 3; tcp sport {{ {these} }} drop; }}
+ chain in {{ type filter hook input priority 3; tcp dport {{ {these} }} drop; }}
+}}
+"""
+    _replace_table(node, "drop_ports", chains if ports else "")
+
+
+def reset_towards(node, address):
+    """What the node sends to the address is dropped, and its own end of the connection is reset; None: all passes."""
+    family = "ip6" if address and ":" in address else "ip"
+    rule = f"{family} daddr {address} meta l4proto tcp reject with tcp reset"
+    chain = f"table inet resets {{\n chain out {{ type filter hook output priority 4; {rule}; }}\n}}\n"
+    _replace_table(node, "resets", chain if address else "")
+
+
+def forget_idle(node, seconds):
+    """A firewall that drops what belongs to no connection it knows, and forgets connections that are idle for so long."""
+    names = {"nf_conntrack_tcp_timeout_established": seconds, "nf_conntrack_tcp_loose": 0}
+    rule = 'iifname != "lo" meta l4proto tcp ct state != established tcp flags & (syn | ack) != syn drop'
+    out = rule.replace("iifname", "oifname")
+    chains = f"""table inet forget {{
+ chain in {{ type filter hook input priority 5; {rule}; }}
+ chain out {{ type filter hook output priority 5; {out}; }}
+}}
+"""
+    _replace_table(node, "forget", chains)
+    in_net(node.pid, ["sysctl", "-q", "-w", *(f"net.netfilter.{k}={v}" for k, v in names.items())], check=True)
+
+
+def take_address(lab, thief, node, asker):
+    """The thief has the node's address as well, and what `asker` sends there goes to the thief."""
+    address = node.addresses[0]
+    hardware = f"02:00:00:00:00:{list(lab.nodes).index(thief.name):02x}"
+    ip_batch(thief.pid, f"addr add {address}/24 dev eth0")
+    ip_batch(asker.pid, f"neigh replace {address} lladdr {hardware} dev eth0 nud permanent")
+
+
+def return_address(thief, node, asker):
+    ip_batch(thief.pid, f"addr del {node.addresses[0]}/24 dev eth0")
+    ip_batch(asker.pid, f"neigh del {node.addresses[0]} dev eth0")
+
+
 def rate(node, limit):
     """Of what the node sends on eth0, as tc writes it ("10mbit"); "0" is no limit."""
     qdisc = ["tc", "qdisc"], ["dev", "eth0", "root"]

@@ -1,0 +1,157 @@
+"""The control connection, its liveness and its end; a launcher that stands still; agents that do not answer."""
+
+import os
+import pathlib
+import re
+import signal
+import time
+
+import pytest
+from lab import network
+
+from .harness import BEAT
+from .job import wait_for
+from .launch import start
+
+LEASE_S = 2
+
+
+def begin(cluster, beats, nnodes="1:2", lease=LEASE_S, options=()):
+    options = ["--lease", lease, *options]
+    run = start(cluster, "fan-out", [BEAT, beats.directory], nnodes=nnodes, options=options)
+    beats.wait_round(0, len(cluster.names))
+    return run
+
+
+def finish(run, beats):
+    beats.tell("all", "exit 0")
+    assert run.end() == 0, run.said()
+    beats.assert_one_round_at_a_time()
+
+
+def ports_of(pid):
+    """Local ports of the process's TCP connections."""
+    inodes = {os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "01" and f"socket:[{inode}]" in inodes:
+                found.append(int(local.rpartition(":")[2], 16))
+    return found
+
+
+def black_hole_agent(cluster, name):
+    """Nothing passes on the agent's connections any more; its warden's heartbeats do."""
+    _, agent = cluster.warden_and_agent(name)
+    ports = ports_of(agent)
+    assert ports
+    network.drop_ports(cluster.lab.node(name), ports)
+
+
+# --- a connection that ends while its node runs on -------------------------------------------------------------------
+
+
+def test_a_reset_by_a_firewall_is_no_proof_that_a_node_has_stopped(lab, beats):
+    """The coordinator's connections are reset; the node, which hears nothing, runs until its lease ends."""
+    cluster = lab(2)
+    run = begin(cluster, beats, lease=4)
+    network.reset_towards(cluster.lab.node("ctl"), cluster.address("n2"))
+    assert [life.host for life in beats.wait_round(1, 1)] == ["n1"]
+    network.reset_towards(cluster.lab.node("ctl"), None)
+    beats.wait_rounds_with(2, after=1)
+    finish(run, beats)
+
+
+def test_another_machine_that_takes_a_nodes_address(lab, beats):
+    """It answers for the node with resets, and then the node is there again."""
+    cluster = lab(3)
+    cluster.names = ["n1", "n2"]
+    run = begin(cluster, beats, lease=4)
+    ctl, node, thief = (cluster.lab.node(name) for name in ("ctl", "n2", "n3"))
+    network.firewall(thief, "1")  # no ssh: it is not one of the job
+    network.take_address(cluster.lab, thief, node, ctl)
+    assert [life.host for life in beats.wait_round(1, 1)] == ["n1"]
+    network.return_address(thief, node, ctl)
+    beats.wait_rounds_with(2, after=1)
+    finish(run, beats)
+
+
+def test_a_node_that_boots_again_within_its_lease_comes_back(lab, beats):
+    cluster = lab(2)
+    run = begin(cluster, beats, nnodes=2, lease=6)
+    cluster.power_off("n2")
+    cluster.boot("n2")
+    lives = beats.wait_round(1, 2)
+    assert {life.host for life in lives} == {"n1", "n2"} and {life.restarts for life in lives} == {0}
+    finish(run, beats)
+
+
+# --- a control connection on which nothing passes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_failure_while_a_control_connection_is_black_holed(lab, beats, failing):
+    """On the other node, which cannot be restarted then, or on this one, which cannot tell."""
+    cluster = lab(2)
+    run = begin(cluster, beats, nnodes=2, options=["--max-restarts", 1])
+    host = {life.rank: life.host for life in beats.round(0)}
+    black_hole_agent(cluster, host[1])
+    beats.tell(failing, "exit 3")
+    beats.wait_round(1, 2)
+    finish(run, beats)
+
+
+def test_a_black_holed_control_connection_keeps_no_job_from_being_stopped(lab, beats):
+    cluster = lab(2)
+    run = begin(cluster, beats, nnodes=2)
+    black_hole_agent(cluster, "n2")
+    run.head.send(signal.SIGTERM)
+    assert run.end() == 143, run.said()
+    beats.assert_one_round_at_a_time()
+
+
+def test_connections_that_are_idle_stay_known_to_a_firewall(lab, beats):
+    """It forgets those that are idle for 4 s; a lease of 60 s has its first Ping long after."""
+    cluster = lab(2)
+    for name in cluster.names:
+        network.forget_idle(cluster.lab.node(name), 4)
+    run = begin(cluster, beats, nnodes=2, lease=60, options=["--max-restarts", 1])
+    began = time.monotonic()
+    wait_for("idle connections", lambda: time.monotonic() > began + 6)
+    beats.tell(1, "exit 3")
+    assert {life.restarts for life in beats.wait_round(1, 2)} == {1}
+    finish(run, beats)
+    assert not re.search("is lost", run.said())
+
+
+# --- who stands still ------------------------------------------------------------------------------------------------
+
+
+def test_a_launcher_that_stands_still_again_and_again_loses_no_host(lab, beats):
+    cluster = lab(2)
+    run = begin(cluster, beats, nnodes=2)
+    for number in range(3):
+        os.kill(run.head.pid, signal.SIGSTOP)
+        for name in cluster.names:
+            cluster.wait_no_worker(name)  # the lease has ended
+        os.kill(run.head.pid, signal.SIGCONT)
+        beats.wait_rounds_with(2, after=number)
+    finish(run, beats)
+    assert "this process stood still" in run.head.err
+
+
+@pytest.mark.parametrize("way", ["fan-out", "c10d"])
+def test_a_second_interrupt_ends_a_job_with_a_stopped_agent(lab, beats, way):
+    """Long before any lease does; nothing is left on the node."""
+    cluster = lab(2)
+    options = ["--lease", 120]
+    run = start(cluster, way, [BEAT, beats.directory], nnodes=2, options=options)
+    beats.wait_round(0, 2)
+    _, agent = cluster.warden_and_agent("n2")
+    os.kill(agent, signal.SIGSTOP)
+    run.head.send(signal.SIGINT)
+    run.expect("SIGINT: stopping")
+    run.head.send(signal.SIGINT)
+    assert run.head.end(30) == 130, run.said()
+    cluster.wait_no_worker("n2")
