@@ -129,9 +129,12 @@ def reset_towards(node, address):
 
 
 def forget_idle(node, seconds):
-    """A firewall that drops what belongs to no connection it knows, and forgets connections that are idle for so long."""
+    """A firewall that drops what belongs to no connection it knows, and forgets connections that are idle for so long.
+
+    Those of sshd are left alone."""
     names = {"nf_conntrack_tcp_timeout_established": seconds, "nf_conntrack_tcp_loose": 0}
-    rule = 'iifname != "lo" meta l4proto tcp ct state != established tcp flags & (syn | ack) != syn drop'
+    unknown = "tcp sport != 22 tcp dport != 22 ct state != established tcp flags & (syn | ack) != syn"
+    rule = f'iifname != "lo" {unknown} drop'
     out = rule.replace("iifname", "oifname")
     chains = f"""table inet forget {{
  chain in {{ type filter hook input priority 5; {rule}; }}

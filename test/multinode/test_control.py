@@ -58,8 +58,6 @@ def test_a_reset_by_a_firewall_is_no_proof_that_a_node_has_stopped(lab, beats):
     run = begin(cluster, beats, lease=4)
     network.reset_towards(cluster.lab.node("ctl"), cluster.address("n2"))
     assert [life.host for life in beats.wait_round(1, 1)] == ["n1"]
-    network.reset_towards(cluster.lab.node("ctl"), None)
-    beats.wait_rounds_with(2, after=1)
     finish(run, beats)
 
 
@@ -79,7 +77,7 @@ def test_another_machine_that_takes_a_nodes_address(lab, beats):
 
 def test_a_node_that_boots_again_within_its_lease_comes_back(lab, beats):
     cluster = lab(2)
-    run = begin(cluster, beats, nnodes=2, lease=6)
+    run = begin(cluster, beats, nnodes=2, lease=5)
     cluster.power_off("n2")
     cluster.boot("n2")
     lives = beats.wait_round(1, 2)
