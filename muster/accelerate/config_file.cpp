@@ -1,6 +1,7 @@
 #include "muster/accelerate/config_file.h"
 
 #include <algorithm>
+#include <set>
 
 #include "muster/base/strings.h"
 
@@ -75,14 +76,29 @@ class Merge {
     return {ErrorKind::kUsage, fmt::format("'{}': {}", name_, text), std::move(hint)};
   }
 
+  // All of them at once, in accelerate's order.
+  Result<void> check_unknown_keys() const {
+    std::set<std::string> unknown;
+    for (const auto& [key, value] : config_.entries)
+      if (!contains(kScalarKeys, key) && !contains(kMapKeys, key)) unknown.insert(key);
+    if (unknown.empty()) return {};
+    std::vector<std::string> names, meant;
+    for (const std::string& key : unknown) {
+      names.push_back(fmt::format("'{}'", key));
+      for (std::string_view known : kScalarKeys)
+        if (edit_distance(key, known) < 3) meant.emplace_back(known);
+    }
+    const std::string what =
+        names.size() == 1 ? fmt::format("accelerate 1.15 has no key {}", names[0])
+                          : fmt::format("unknown keys, which accelerate 1.15 does not have: {}", join(names, ", "));
+    return about(what, !meant.empty()      ? fmt::format("did you mean {}?", join(meant, ", "))
+                       : names.size() == 1 ? "remove it"
+                                           : "remove them");
+  }
+
   Result<void> check_keys() const {
+    MUSTER_TRY_VOID(check_unknown_keys());
     for (const auto& [key, value] : config_.entries) {
-      if (!contains(kScalarKeys, key) && !contains(kMapKeys, key)) {
-        std::string hint = "remove it";
-        for (std::string_view known : kScalarKeys)
-          if (edit_distance(key, known) < 3) hint = fmt::format("did you mean {}?", known);
-        return about(fmt::format("accelerate 1.15 has no key '{}'", key), hint);
-      }
       if (contains(kMapKeys, key) && value.kind != Value::Kind::kMap && value.kind != Value::Kind::kNone)
         return about(fmt::format("{} is no map", key), "write its settings below it, indented");
     }

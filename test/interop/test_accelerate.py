@@ -275,6 +275,14 @@ def test_bad_input_gets_one_sentence(muster, tmp_path, args, sentence):
     assert sentence in ended.stderr and ended.stderr.count("\n") == 1 and ended.stdout == ""
 
 
+def test_all_unknown_keys_of_a_config_file_are_named(both):
+    real, ours = both([DUMP], {}, "distributed_type: 'NO'\nzoo: 1\nfoo: 2\n")
+    for launcher in (real, ours):
+        assert launcher.code != 0
+        for word in ("unknown keys", "'foo', 'zoo'", "config.yaml"):
+            assert word in launcher.stderr, launcher.stderr
+
+
 def test_other_sub_commands_are_accelerates(muster):
     ended = subprocess.run([muster, "accelerate", "config"], capture_output=True, text=True, env=clean_env())
     assert ended.returncode == 2 and "use accelerate config itself" in ended.stderr

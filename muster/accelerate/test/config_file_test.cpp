@@ -166,6 +166,9 @@ TEST(Config, SaysWhatIsWrong) {
   EXPECT_THAT(config_refusal("distributed_type: MULTI_GPU\n"), HasSubstr("give --num_processes"));
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_process: 1\n"), HasSubstr("did you mean num_processes?"));
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nfoo: 1\n"), HasSubstr("no key 'foo'; remove it"));
+  EXPECT_THAT(config_refusal("zoo: 1\ndistributed_type: 'NO'\nfoo: 1\n"),
+              HasSubstr("unknown keys, which accelerate 1.15 does not have: 'foo', 'zoo'; remove them"));
+  EXPECT_THAT(config_refusal("foo: 1\nnum_proceses: 1\n"), HasSubstr("'num_proceses'; did you mean num_processes?"));
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nfsdp_config: 1\n"), HasSubstr("fsdp_config is no map"));
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_processes: many\n"), HasSubstr("'many' is no number"));
   EXPECT_THAT(config_refusal("distributed_type: FSDP\nnum_processes: 2\nfsdp_config: {fsdp_min_num_params: x}\n"),
