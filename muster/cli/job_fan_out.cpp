@@ -73,6 +73,22 @@ Result<void> Planner::check_loopback(const std::vector<cluster::Host>& hosts) co
   return {};
 }
 
+// A program, whose path may have blanks; else a command with arguments.
+Result<void> Planner::plan_ssh(cluster::ssh::Options& ssh) const {
+  const std::string& command = text(Opt::kSsh);
+  ssh.ssh = command;
+  auto found = facts_.find_program(command);
+  if (!found) {
+    auto words = split_command(command);
+    if (!words) return about(Opt::kSsh, words.error());
+    ssh.ssh = words->front();
+    ssh.arguments.assign(words->begin() + 1, words->end());
+    if (!ssh.arguments.empty()) found = facts_.find_program(ssh.ssh);
+  }
+  if (found || (!parsed_.given(Opt::kSsh) && parsed_.flag(Opt::kDryRun))) return {};
+  return about(Opt::kSsh, {ErrorKind::kUsage, found.error().message, "name the ssh to use, or install one"});
+}
+
 Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way) {
   launcher::FanOut spec;
   if (way != launcher::Way::kLocal) MUSTER_TRY_VOID(check_loopback(hosts));
@@ -92,11 +108,7 @@ Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeR
   spec.membership.expected = static_cast<int>(spec.hosts.size());
   for (const cluster::Host& host : spec.hosts) spec.membership.expected_hosts.push_back(host.name);
   MUSTER_TRY_VOID(plan_membership(spec.membership, false));
-  spec.ssh.ssh = text(Opt::kSsh);
-  if (way == launcher::Way::kSsh && (parsed_.given(Opt::kSsh) || !parsed_.flag(Opt::kDryRun))) {
-    if (auto ssh = facts_.find_program(spec.ssh.ssh); !ssh)
-      return about(Opt::kSsh, {ErrorKind::kUsage, ssh.error().message, "name the ssh to use, or install one"});
-  }
+  if (way == launcher::Way::kSsh) MUSTER_TRY_VOID(plan_ssh(spec.ssh));
   spec.ssh.options = parsed_.list(Opt::kSshOption);
   const std::string& push = text(Opt::kPushBinary);
   using cluster::Push;

@@ -53,8 +53,11 @@ Result<void> Planner::share_out_processes() {
 }
 
 Result<void> Planner::read_conf() {
-  auto conf = parse_rendezvous_conf(text(Opt::kRdzvConf));
+  // Quotes that no shell has removed: a list of arguments in a program, a YAML file.
+  auto conf = parse_rendezvous_conf(ours_ ? without_quotes(text(Opt::kRdzvConf)) : text(Opt::kRdzvConf));
   if (!conf) return about(Opt::kRdzvConf, conf.error());
+  // The static backend's. torchrun does not look at what the chosen backend does not know.
+  if (!ours_ && (standalone() || text(Opt::kRdzvBackend) != "static")) conf->erase("timeout");
   if (auto usable = check_rendezvous_conf(*conf); !usable && (ours_ || text(Opt::kRdzvBackend) == "c10d"))
     return about(Opt::kRdzvConf, usable.error());
   conf_ = *std::move(conf);

@@ -89,6 +89,7 @@ class Planner {
   Result<void> plan_here();
   Result<void> plan_local(const NodeRange& asked);
   Result<void> plan_forced_fan_out(const NodeRange& asked);
+  Result<void> plan_ssh(cluster::ssh::Options& ssh) const;
   void note_strangers(const std::vector<cluster::Host>& hosts);
   void forgive_standalone(const NodeRange& asked);
   void forgive_submit_host();

@@ -153,8 +153,9 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kLocalNodes, "local-nodes", 0, K::kInteger, "N", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "Run N simulated nodes on this machine, each with an agent, log files and a name of its own; they share its cores. For "
    "trying and testing."},
-  {Opt::kSsh, "ssh", 0, K::kText, "PROGRAM", "ssh", nullptr, "", false, false, true, kTorch, G::kNodes,
-   "What reaches the hosts of --hosts and --hostfile."},
+  {Opt::kSsh, "ssh", 0, K::kText, "COMMAND", "ssh", nullptr, "", false, false, true, kTorch, G::kNodes,
+   "What reaches the hosts of --hosts and --hostfile: a program, or a command with arguments, as in --ssh 'ssh -F config'. Quotes "
+   "hold words together, as in rsync's -e."},
   {Opt::kSshOption, "ssh-option", 0, K::kRepeat, "OPTION", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "Given to ssh behind -o, as in --ssh-option ProxyJump=gate. May be given several times."},
   {Opt::kPushBinary, "push-binary", 0, K::kText, "WHEN", "auto", nullptr, "auto|always|never", false, false, true, kTorch,

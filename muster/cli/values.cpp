@@ -183,6 +183,40 @@ Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_vie
   return conf;
 }
 
+Result<std::vector<std::string>> split_command(std::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool begun = false;
+  char quote = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != 0 && c == quote) {
+      const bool doubled = i + 1 < text.size() && text[i + 1] == quote;
+      if (doubled) word += text[++i];
+      if (!doubled) quote = 0;
+    } else if (quote == 0 && (c == '\'' || c == '"')) {
+      quote = c;
+      begun = true;
+    } else if (quote == 0 && c == ' ') {
+      if (begun) words.push_back(std::exchange(word, {}));
+      begun = false;
+    } else {
+      word += c;
+      begun = true;
+    }
+  }
+  if (quote != 0)
+    return Error{ErrorKind::kUsage, fmt::format("there is no second {} in {}", quote, text), "close the quote"};
+  if (begun) words.push_back(std::move(word));
+  if (words.empty()) return Error{ErrorKind::kUsage, "it is empty", "name a program, or leave it out"};
+  return words;
+}
+
+std::string_view without_quotes(std::string_view text) {
+  const bool quoted = text.size() > 1 && (text[0] == '\'' || text[0] == '"') && text.back() == text[0];
+  return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
 Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& conf) {
   constexpr std::array<std::string_view, 8> kNumbers = {
       "timeout",           "join_timeout",        "last_call_timeout",      "close_timeout",

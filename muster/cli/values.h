@@ -42,6 +42,12 @@ Result<WorkerCount> parse_worker_count(std::string_view text);
 // "key=value,key=value"; a key without a value is an error.
 Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_view text);
 // The keys c10d knows have values it can use: whole seconds, yes or no, tcp or file. It ignores other keys.
+// A program and its arguments, as rsync reads its -e: blanks separate, quotes of both kinds hold together, a doubled
+// quote inside of such quotes stands for itself. At least one word.
+Result<std::vector<std::string>> split_command(std::string_view text);
+
+// Without a pair of quotes around the whole.
+std::string_view without_quotes(std::string_view text);
 Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& conf);
 
 // -r and -t for `workers` local ranks, and for any other that is named. torchrun's pattern knows ranks of one digit

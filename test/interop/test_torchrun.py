@@ -116,6 +116,11 @@ SUCCESS = {
         {},
     ),
     "c10d, empty id": (["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:{port}", "--rdzv-id", "", DUMP], {}),
+    "c10d, quotes that no shell has removed": (
+        ["--rdzv-backend=c10d", "--rdzv-endpoint=localhost:{port}", "--rdzv-id=quoted"]
+        + ["--rdzv-conf='join_timeout=5,last_call_timeout=1,timeout=5'", DUMP],
+        {},
+    ),
     "local address": (["--local-addr", "127.0.0.1", "--role", "trainer", "--max-restarts", 3, DUMP], {}),
     "module": (["--nproc-per-node", 2, "-m", "dump", "x"], {"PYTHONPATH": WORKERS}),
     "abbreviated": (["--standal", "--nproc-p", 1, "--rol=r", "--max-r", 2, DUMP], {}),

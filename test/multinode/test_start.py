@@ -179,6 +179,17 @@ def test_a_default_port_that_is_taken_gives_way_to_another(lab, beats, where, po
     assert re.search(rf"^muster: port {port} is taken.*; the nodes meet at port \d+$", jobs[0].err, re.M), jobs[0].said()
 
 
+def test_ssh_may_be_a_command_with_arguments(lab):
+    """A configuration of its own, in a file whose name has a blank: there n1 is called otherwise."""
+    cluster = lab(1)
+    config = cluster.shared / "my config"
+    config.write_text(f"Host somewhere\n  HostName {cluster.address('n1')}\n  User root\nInclude {cluster.directory}/ssh/config\n")
+    options = ["--hosts", "somewhere", "--ssh", f"ssh -F '{config}'"]
+    job = cluster.muster("ctl", ["run", *options, "--no-python", "sh", "-c", "echo $MUSTER_HOST"])
+    assert job.end() == 0, job.said()
+    assert "somewhere" in job.out, job.said()
+
+
 def test_a_missing_host_is_named(lab, beats):
     cluster = lab(2)
     cluster.power_off("n2")

@@ -522,6 +522,11 @@ TEST(SymmetricOptions, TimesOfTorchrunKeepTheirMeaning) {
   EXPECT_EQ(options({c10d, "--rdzv-conf=timeout=5"}, Verb::kRun).join_timeout, 600s) << "c10d does not know it";
   EXPECT_EQ(options({c10d, "--rdzv-conf=join_timeout=5"}, Verb::kRun).join_timeout, 5s);
   EXPECT_EQ(options({c10d, "--join-timeout=8", "--rdzv-conf=join_timeout=5"}, Verb::kRun).join_timeout, 8s);
+  const std::string quoted = "--rdzv-conf='join_timeout=5,last_call_timeout=1,timeout=5'";
+  EXPECT_EQ(options({c10d, quoted}, Verb::kTorchrun).join_timeout, 600s) << "torchrun's key has the quote in it";
+  EXPECT_EQ(options({c10d, quoted}, Verb::kTorchrun).last_call, 1s);
+  EXPECT_EQ(options({c10d, quoted}, Verb::kRun).join_timeout, 5s) << "the quotes were meant for a shell";
+  EXPECT_EQ(options({c10d, "--rdzv-conf=timeout=x"}, Verb::kTorchrun).join_timeout, 600s) << "another backend's key";
   EXPECT_EQ(options({c10d}, Verb::kRun).last_call, 3s);
   EXPECT_EQ(options({c10d}, Verb::kTorchrun).last_call, 30s);
   EXPECT_EQ(options({c10d, "--rdzv-conf=last_call_timeout=1"}, Verb::kTorchrun).last_call, 1s);

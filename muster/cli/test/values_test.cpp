@@ -154,5 +154,24 @@ TEST(Values, PrefixTemplates) {
   EXPECT_FALSE(check_prefix_template("$ranks"));
 }
 
+TEST(Values, ACommandWithArgumentsAsRsyncReadsIt) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(*split_command("ssh"), Words({"ssh"}));
+  EXPECT_EQ(*split_command("  ssh  -F config "), Words({"ssh", "-F", "config"}));
+  EXPECT_EQ(*split_command("ssh -o 'ProxyCommand nc %h 22' -i \"my key\""),
+            Words({"ssh", "-o", "ProxyCommand nc %h 22", "-i", "my key"}));
+  EXPECT_EQ(*split_command("'/opt/my tools/ssh' -v"), Words({"/opt/my tools/ssh", "-v"}));
+  EXPECT_EQ(*split_command("ssh -o x='it''s' \"\""), Words({"ssh", "-o", "x=it's", ""}));
+  EXPECT_EQ(*split_command("ssh a\\ b"), Words({"ssh", "a\\", "b"})) << "no escapes";
+  EXPECT_EQ(split_command("ssh -i 'my key").error().text(), "there is no second ' in ssh -i 'my key; close the quote");
+  EXPECT_EQ(split_command(" ").error().text(), "it is empty; name a program, or leave it out");
+}
+
+TEST(Values, QuotesAroundTheWhole) {
+  EXPECT_EQ(without_quotes("'a=1'"), "a=1");
+  EXPECT_EQ(without_quotes("\"a=1\""), "a=1");
+  for (const char* other : {"", "'", "'a", "a'b'", "'a\""}) EXPECT_EQ(without_quotes(other), other);
+}
+
 }  // namespace
 }  // namespace muster::cli

@@ -9,9 +9,10 @@
 namespace muster::cluster::ssh {
 
 struct Options {
-  std::string ssh = "ssh";           // --ssh: looked up through PATH
-  std::vector<std::string> options;  // --ssh-option, each behind -o
-  std::string program;               // our own binary: absolute path, tried on the other side first
+  std::string ssh = "ssh";             // --ssh: looked up through PATH
+  std::vector<std::string> arguments;  // --ssh: those of its command
+  std::vector<std::string> options;    // --ssh-option, each behind -o
+  std::string program;                 // our own binary: absolute path, tried on the other side first
   using Push = cluster::Push;
   Push push = Push::kAuto;
   std::string binary = "/proc/self/exe";  // what is sent

@@ -109,7 +109,9 @@ std::vector<std::string> remote_command(Step step, const Names& names) {
 std::vector<std::string> ssh_command(const Options& options, const Host& host,
                                      const std::vector<std::string>& remote_command) {
   auto timeout = std::max<int64_t>(1, std::chrono::ceil<std::chrono::seconds>(options.connect_timeout).count());
-  std::vector<std::string> argv = {options.ssh, "-T"};
+  std::vector<std::string> argv = {options.ssh};
+  argv.insert(argv.end(), options.arguments.begin(), options.arguments.end());
+  argv.emplace_back("-T");
   auto add = [&](std::string option) { argv.insert(argv.end(), {"-o", std::move(option)}); };
   for (const std::string& option : options.options) add(option);
   add("BatchMode=yes");

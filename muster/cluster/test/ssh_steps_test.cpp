@@ -20,6 +20,16 @@ TEST(SshSteps, CommandLine) {
                           "ForwardAgent=no", "-o", "RemoteCommand=none", "--", "me@n1", "/opt/muster", "agent"));
 }
 
+TEST(SshSteps, ArgumentsOfTheCommandStandFirst) {
+  Options options;
+  options.ssh = "/opt/ssh";
+  options.arguments = {"-F", "my config"};
+  options.options = {"Port=2222"};
+  const std::vector<std::string> argv = ssh_command(options, {"n1", {}}, {"true"});
+  EXPECT_THAT(std::vector(argv.begin(), argv.begin() + 6),
+              ElementsAre("/opt/ssh", "-F", "my config", "-T", "-o", "Port=2222"));
+}
+
 TEST(SshSteps, RemoteCommandsArePlainWords) {
   Names names{"/opt/muster/bin/muster", "c0ffee", "1b4e28ba-2fa1"};
   EXPECT_THAT(remote_command(Step::kOwnProgram, names), ElementsAre("/opt/muster/bin/muster", "agent"));

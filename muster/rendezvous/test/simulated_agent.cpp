@@ -176,8 +176,10 @@ void World::end_life(Life& life, const char* why) {
   auto kill = [this, &life] {
     auto killed = [this, &life] {
       life.workers = false;
-      const LinkEnd end = random_.chance(0.8) ? LinkEnd::kGoodbye : LinkEnd::kClosed;
-      send(life, life.beats, Direction::kUp, [this, &life, end] { on_heartbeat_ended(life, end); });
+      auto leave = [this, &life, end = random_.chance(0.8) ? LinkEnd::kGoodbye : LinkEnd::kClosed] {
+        send(life, life.beats, Direction::kUp, [this, &life, end] { on_heartbeat_ended(life, end); });
+      };
+      if (!defer_warden(life, leave)) leave();
     };
     if (!defer(life, killed)) killed();
   };
