@@ -27,6 +27,12 @@ enum class Flavor {
 
 enum class Stream { kStdout = 0, kStderr = 1 };
 
+// A program that the job brings along, since the nodes cannot find it by its name: see cli/script.h.
+struct Script {
+  std::string file;  // where each node keeps it while the job runs, in a directory for it alone
+  std::string text;
+};
+
 // What one worker executes. Python's string.Template is applied to argv from `template_from` on, with the one name
 // local_rank: "$local_rank", "${local_rank}", "$$".
 struct Command {
@@ -35,6 +41,7 @@ struct Command {
   size_t template_from = 0;
   std::optional<size_t> local_rank_position;  // where `<local_rank_flag>=<n>` is inserted (muster launch)
   std::string local_rank_flag;                // "--local-rank", or "--local_rank" for torch < 2.0
+  std::optional<Script> script;               // what argv runs, if the job brings it along
   std::string entrypoint;                     // what the report calls it: the script as typed, the module, the program
 };
 

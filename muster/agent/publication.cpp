@@ -29,7 +29,7 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
   Report report;
   report.kind = std::move(kind);
   report.entrypoint = job.command.entrypoint;
-  report.command = worker_argv(job.command, outcomes.empty() ? 0 : outcomes[verdict.root].local_rank);
+  report.command = shown_argv(job.command, outcomes.empty() ? 0 : outcomes[verdict.root].local_rank);
   report.run_id = job.run_id;
   report.max_restarts = job.max_restarts;
   report.workers = std::move(outcomes);

@@ -17,6 +17,7 @@
 #include "muster/agent/output.h"
 #include "muster/agent/publication.h"
 #include "muster/agent/round_store.h"
+#include "muster/agent/script_file.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/stopper.h"
 #include "muster/agent/traces.h"
@@ -200,6 +201,7 @@ Result<void> Supervisor::prepare() {
   Events::Send send;
   if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
   MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
+  MUSTER_TRY_VOID(write_script(job_.command));
   MUSTER_TRY(layout_, LogLayout::create(job_));
   if (!layout_->warning().empty() && is_first_node()) console_.log().warn("{}", layout_->warning());
   context_.scratch.set(layout_->temporary_tree());
@@ -551,7 +553,9 @@ void Supervisor::wait_for_console() {
 
 int run_job(const JobSpec& job, const AgentContext& context) {
   process::prefer_short_turns();
-  return Supervisor(job, context).run();
+  const int code = Supervisor(job, context).run();
+  remove_script(job.command);
+  return code;
 }
 
 }  // namespace muster::agent

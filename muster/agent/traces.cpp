@@ -1,6 +1,7 @@
 #include "muster/agent/traces.h"
 
 #include "muster/agent/log_layout.h"
+#include "muster/agent/script_file.h"
 #include "muster/container/prepare.h"
 
 namespace muster::agent {
@@ -13,6 +14,7 @@ void remove_containers(const JobSpec& job) {
 void remove_traces(const JobSpec& job, const ScratchNote& scratch) {
   remove_empty_directories(scratch.directory());
   remove_containers(job);
+  remove_script(job.command);
 }
 
 }  // namespace muster::agent

@@ -5,7 +5,8 @@
 
 namespace muster::agent {
 
-// What processes that were killed leave behind: containers, and the empty part of the temporary directory. Call it when
+// What processes that were killed leave behind: containers, a script that the job brought along, and the empty part of
+// the temporary directory. Call it when
 // no process of the job is left on this node. Blocks for seconds at most.
 void remove_traces(const JobSpec& job, const ScratchNote& scratch);
 

@@ -37,6 +37,9 @@ const std::vector<Variable>& declared_variables() {
       {"MUSTER_ROUND", kSetByMuster, "how often all workers have been started before"},
       {"MUSTER_ATTEMPT", kSetByMuster, "how often the scheduler has started the job before; yours if you set it"},
       {"MUSTER_HOST", kSetByMuster, "name of this node"},
+      {"MUSTER_DEPTH", kSetByMuster,
+       "how many musters this worker runs inside of, and @ with the scheduler's job that they were counted in; a fifth "
+       "one refuses to start"},
       {"MUSTER_FINGERPRINT_KEY", kSetByMuster,
        "with --env-diff, whose workers are muster itself: what the values that it compares are hidden with"},
       {"ACCELERATE_*", kSetByMuster,
@@ -102,6 +105,7 @@ const std::vector<Variable>& declared_variables() {
       {"XDG_RUNTIME_DIR", kSetByYou,
        "where jobs on several nodes wait for `muster status`; /tmp/muster-<uid> otherwise"},
       {"MUSTER_ATTEMPT", kSetByYou, "how often the scheduler has started this job before"},
+      {"MUSTER_DEPTH", kSetByYou, "set by muster in its workers: a muster inside counts on from there"},
   };
   return variables;
 }

@@ -78,12 +78,25 @@ std::string worker_id(const RoundInfo& round, int rank) {
   return fmt::format("{}.{}.{}", round.job, round.round, rank);
 }
 
+// The job of the scheduler that an environment belongs to; empty: none.
+std::string scheduler_job(const process::Environment& environment) {
+  for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID"})
+    if (const std::string* job = find_variable(environment, name)) return *job;
+  return {};
+}
+
+std::string depth_of_workers(const process::Environment& environment) {
+  const std::string job = scheduler_job(environment);
+  return fmt::format("{}{}{}", nesting_depth(environment) + 1, job.empty() ? "" : "@", job);
+}
+
 void set_muster(Overlay& overlay, const JobSpec& job, const RoundInfo& round, const Placement& placement) {
   overlay.set("MUSTER_VERSION", std::string(version()));
   overlay.set("MUSTER_JOB", round.job);
   overlay.set("MUSTER_WORKER", worker_id(round, placement.rank));
   overlay.set("MUSTER_ROUND", round.round);
   overlay.set("MUSTER_HOST", round.host);
+  overlay.set("MUSTER_DEPTH", depth_of_workers(job.environment));
   if (find_variable(job.environment, "MUSTER_ATTEMPT") == nullptr) overlay.set("MUSTER_ATTEMPT", 0);
 }
 
@@ -107,6 +120,16 @@ Placement place_on_one_node(int rank, int workers) {
 const std::string* find_variable(const process::Environment& environment, std::string_view name) {
   auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
   return found == environment.end() ? nullptr : &found->second;
+}
+
+int nesting_depth(const process::Environment& environment) {
+  constexpr int64_t kMost = 1'000'000;
+  const std::string* counted = find_variable(environment, "MUSTER_DEPTH");
+  if (counted == nullptr) return 0;
+  const size_t at = std::min(counted->find('@'), counted->size());
+  const std::string job = at < counted->size() ? counted->substr(at + 1) : std::string();
+  if (job != scheduler_job(environment)) return 0;
+  return static_cast<int>(std::clamp<int64_t>(parse_int(counted->substr(0, at)).value_or(0), 0, kMost));
 }
 
 process::Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement) {
@@ -162,6 +185,13 @@ std::vector<std::string> worker_argv(const Command& command, int local_rank) {
     argv.insert(argv.begin() + static_cast<ptrdiff_t>(position),
                 fmt::format("{}={}", command.local_rank_flag, local_rank));
   }
+  return argv;
+}
+
+std::vector<std::string> shown_argv(const Command& command, int local_rank) {
+  std::vector<std::string> argv = worker_argv(command, local_rank);
+  for (size_t i = 0; i < std::min(command.template_from, argv.size()); ++i)
+    if (argv[i].find('\n') != std::string::npos) argv[i] = "…";
   return argv;
 }
 

@@ -72,6 +72,10 @@ inline constexpr std::string_view kSetByMuster = "muster, for workers";
 inline constexpr std::string_view kSetByYou = "you, for muster";
 const std::vector<Variable>& declared_variables();
 
+// How many musters a process with this environment runs inside of: MUSTER_DEPTH. The count is that of one job of a
+// scheduler: a worker may submit the next job with its own environment, and that job counts from 0. Pure.
+int nesting_depth(const process::Environment& environment);
+
 // The value of a variable, or null.
 const std::string* find_variable(const process::Environment& environment, std::string_view name);
 
@@ -79,5 +83,7 @@ const std::string* find_variable(const process::Environment& environment, std::s
 std::string substitute_local_rank(std::string_view text, int local_rank);
 // The final command line of one worker.
 std::vector<std::string> worker_argv(const Command& command, int local_rank);
+// The same for people to read: a program of muster's own in it (python -c …) is left out.
+std::vector<std::string> shown_argv(const Command& command, int local_rank);
 
 }  // namespace muster::agent

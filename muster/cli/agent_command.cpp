@@ -108,6 +108,14 @@ void use_directory(const std::string& directory) {
   (void)write_all(STDERR_FILENO, text.data(), text.size());
 }
 
+// What is of this node alone; all else the launcher has said.
+void say_notes(const JobPlan& plan) {
+  for (const Note& note : plan.notes) {
+    const std::string text = fmt::format("{}{}: {}\n", log_prefix(note.level), plan.job.host, note.text);
+    (void)write_all(STDERR_FILENO, text.data(), text.size());
+  }
+}
+
 Result<JobPlan> plan_part(const cluster::Description& description, const Fd& launcher) {
   const VerbInfo* verb = find_verb(description.verb);
   if (verb == nullptr || verb->words != Words::kProgram)
@@ -118,6 +126,7 @@ Result<JobPlan> plan_part(const cluster::Description& description, const Fd& lau
   assignment.host = description.host;
   assignment.position = description.position;
   assignment.workers = description.workers;
+  assignment.script = description.script;
   Facts facts = real_facts(launcher.get());
   if (verb->verb == Verb::kAccelerate) return plan_accelerate_part(description.arguments, facts, assignment);
   MUSTER_TRY(Parsed parsed, parse_arguments(verb->verb, description.arguments, facts.getenv));
@@ -233,6 +242,7 @@ int agent_command(const std::vector<std::string>& words) {
   if (!plan && from_scheduler && !has_hung_up(launcher))
     tell_launcher(**fetch_words, plan.error(), Deadline::in(kComplaintTime));
   if (!plan) return fail(plan.error());
+  say_notes(*plan);
   plan->job.output.columns = description->columns;
   if (plan->env_diff) run_fingerprint(plan->job);
   const auto at_end = start_record(*plan, "muster " + description->verb, typed_arguments(description->arguments));

@@ -7,14 +7,18 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
 
 #include "muster/agent/supervisor.h"
+#include "muster/agent/worker_env.h"
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
+#include "muster/base/strings.h"
+#include "muster/cli/script.h"
 #include "muster/cli/set_up.h"
 #include "muster/cli/user_key.h"
 #include "muster/cluster/adapter.h"
@@ -25,6 +29,7 @@
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
 #include "muster/process/own_environment.h"
+#include "muster/process/proc.h"
 #include "muster/rendezvous/munge.h"
 
 namespace muster::cli {
@@ -34,13 +39,18 @@ namespace {
 // it.
 constexpr auto kHostTime = std::chrono::seconds(15);
 
+std::string beginning_of(const std::string& path) {
+  constexpr size_t kEnough = 512;  // the kernel reads 256 bytes of a first line
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::string bytes(kEnough, 0);
+  const ssize_t got = file ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
+  bytes.resize(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  return bytes;
+}
+
 // A zip for Python: as it is, or behind the line that names its interpreter. Of any other interpreter (a jar, say) it is
 // a program like others.
-bool is_zipapp(const std::string& path) {
-  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  std::array<char, 512> bytes{};
-  const ssize_t got = file ? ::read(file.get(), bytes.data(), bytes.size()) : 0;
-  std::string_view text(bytes.data(), static_cast<size_t>(std::max<ssize_t>(got, 0)));
+bool is_zipapp(std::string_view text) {
   if (text.starts_with("#!")) {
     const size_t end = text.find('\n');
     if (end == std::string_view::npos || text.substr(0, end).find("python") == std::string_view::npos) return false;
@@ -55,9 +65,11 @@ PathKind path_kind(const std::string& path) {
   if (S_ISDIR(status.st_mode))
     return ::access((path + "/__main__.py").c_str(), F_OK) == 0 ? PathKind::kPackage : PathKind::kDirectory;
   if (path.ends_with(".pyz")) return PathKind::kZip;
-  if (S_ISREG(status.st_mode) && is_zipapp(path)) return PathKind::kZip;
+  const std::string beginning = S_ISREG(status.st_mode) ? beginning_of(path) : "";
+  if (is_zipapp(beginning)) return PathKind::kZip;
   // access() says yes to everything for root where any x bit is set; a file without one is never executable.
-  if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0) return PathKind::kExecutable;
+  if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0)
+    return starts_muster(beginning) ? PathKind::kMusterScript : PathKind::kExecutable;
   return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;
 }
 
@@ -98,6 +110,39 @@ Result<bool> is_loopback(const std::string& wanted) {
 Result<std::string> read_text(const std::string& path) {
   constexpr size_t kMost = 64 << 20;  // a hostfile of a million lines
   return muster::read_file(path, kMost);
+}
+
+Result<std::string> read_stdin() {
+  std::string text;
+  std::array<char, 64 << 10> bytes;
+  while (text.size() <= kLongestScript) {
+    const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (got == 0) break;
+    if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
+    if (got < 0 && errno != EINTR) return system_error(errno, "stdin");
+  }
+  return text;
+}
+
+// The environment that a process was started with, whatever it has set since.
+process::Environment first_environment_of(pid_t pid) {
+  process::Environment environment;
+  auto block = muster::read_file(fmt::format("/proc/{}/environ", pid));
+  for (std::string_view entry : split(block ? std::string_view(*block) : std::string_view(), '\0'))
+    if (const size_t equals = entry.find('='); equals != std::string_view::npos)
+      environment.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+  return environment;
+}
+
+std::optional<process::Environment> job_environment() {
+  std::optional<process::Environment> first;
+  for (auto process = process::read_proc_stat(::getppid()); process;
+       process = process::read_proc_stat(process->parent)) {
+    process::Environment environment = first_environment_of(process->pid);
+    if (agent::find_variable(environment, "PBS_JOBID") == nullptr) break;
+    first = std::move(environment);
+  }
+  return first;
 }
 
 Result<void> check_port(uint16_t port) {
@@ -143,6 +188,19 @@ std::string working_directory() {
 
 }  // namespace
 
+bool starts_muster(std::string_view beginning) {
+  if (!beginning.starts_with("#!")) return false;
+  std::string line(beginning.substr(2, beginning.find('\n') - 2));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\t' || c == '\r' || c == '"' || c == '\''; }, ' ');
+  const std::vector<std::string_view> words = split(line, ' ');
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+    for (std::string_view option : {"-S", "--split-string="})
+      if (word.starts_with(option)) word.remove_prefix(option.size());
+    return word.substr(word.rfind('/') + 1) == "muster";
+  });
+}
+
 void use_environment(const process::Environment& environment) {
   ::clearenv();
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
@@ -171,6 +229,8 @@ Facts real_facts(int launcher) {
   facts.check_port = check_port;
   facts.is_loopback = is_loopback;
   facts.read_file = read_text;
+  facts.read_stdin = read_stdin;
+  facts.job_environment = job_environment;
   facts.munge = [] {
     auto munge = rendezvous::Munge::open();
     return munge && munge->seal(rendezvous::Token::random(), "").ok();
@@ -180,6 +240,7 @@ Facts real_facts(int launcher) {
   facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
                             const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };
   facts.check_record = environment::check_record_directory;
+  facts.is_directory = is_directory;
   facts.working_directory = working_directory;
   facts.prepare_container = [launcher](const container::Request& request, LogLevel threshold) {
     return prepare_container(request, threshold, launcher);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/base/clock.h"
@@ -25,9 +26,15 @@ enum class PathKind {
   kDirectory,  // any other
   kZip,        // .pyz, or a zipapp by its first bytes
   kExecutable,
+  kMusterScript,  // an executable whose first line starts muster: a Python script, see starts_muster()
   kFile,
   kUnreadable,
 };
+
+// Whether a file that begins with these bytes is a script that muster itself is the interpreter of:
+// "#!/usr/bin/env -S muster run", "#!/opt/bin/muster torchrun", also behind srun, nice and the like. To execute such a
+// file is to start muster again for the same file, without end. Pure.
+bool starts_muster(std::string_view beginning);
 
 // How a node is set up.
 struct SetUpManner {
@@ -66,6 +73,10 @@ struct Facts {
   std::function<Result<std::string>(const std::string&)> read_file;
   // What is in the file of --token-file (user_key.h).
   std::function<Result<std::string>(const std::string&)> token_file;
+  // All that comes on stdin, to its end; blocks until then. Cut shortly behind kLongestScript.
+  std::function<Result<std::string>()> read_stdin;
+  // What the scheduler gave to the first process of this job of PBS, as far as it is above this one; nothing: unknown.
+  std::function<std::optional<process::Environment>()> job_environment;
   // The user's key (user_key.h); `make` it if there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this
@@ -75,6 +86,7 @@ struct Facts {
       set_up;
   // Fails when no record can be kept in that directory, which it makes.
   std::function<Result<void>(const std::string&)> check_record;
+  std::function<bool(const std::string&)> is_directory;
   // Where this process works.
   std::function<std::string()> working_directory;
   // Makes a container ready on this machine (container/prepare.h) and says what takes long, unless told to be quiet.

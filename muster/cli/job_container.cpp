@@ -99,7 +99,7 @@ Result<container::Spec> Planner::read_container() {
 // Error files and timers of the workers are there.
 std::string Planner::temporary_directory_of_node() const {
   const std::string given = facts_.getenv("TMPDIR").value_or("");
-  return given.starts_with('/') ? given : "/tmp";
+  return given.starts_with('/') && facts_.is_directory(given) ? given : "/tmp";
 }
 
 std::vector<std::string> Planner::log_directories() const {

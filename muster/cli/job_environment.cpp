@@ -1,7 +1,10 @@
+#include <algorithm>
+
 #include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/job_record.h"
+#include "muster/cli/node_environment.h"
 #include "muster/environment/assignments.h"
 
 // What the workers of this node find: --modules, --conda, --venv, --prologue, --env, --env-file.
@@ -20,6 +23,48 @@ std::string why_computed(const std::string& name) {
 
 }  // namespace
 
+// Devices that the user has chosen for this command hold on every node; a scheduler sets its own there.
+Result<void> Planner::forward_devices(const launcher::FanOut& spec) {
+  process::Environment chosen;
+  if (spec.way == launcher::Way::kSlurm) chosen = devices_beside_slurm(facts_.environment);
+  if (spec.way == launcher::Way::kPbs)
+    if (auto first = facts_.job_environment()) chosen = devices_beside_pbs(facts_.environment, *first);
+  for (const auto& [name, value] : chosen) {
+    if ((value.starts_with("GPU-") || value.starts_with("MIG-")) && spec.hosts.size() > 1)
+      return Error{ErrorKind::kUsage,
+                   fmt::format("{}={} names devices of one node, and the job has {}", name, value, spec.hosts.size()),
+                   "use numbers, or unset it"};
+    note(LogLevel::kInfo, fmt::format("{}={} is not {}'s: every node uses these devices", name, value,
+                                      spec.way == launcher::Way::kSlurm ? "Slurm" : "PBS"));
+    plan_.forwarded.push_back(fmt::format("--env={}={}", name, value));
+  }
+  return {};
+}
+
+// On a node: devices that were chosen elsewhere, and that the scheduler has not given us here.
+Result<void> Planner::check_devices(const environment::Setup& setup) const {
+  for (const auto& [name, value] : setup.set) {
+    const bool chooses = name == "CUDA_VISIBLE_DEVICES" || name == "ROCR_VISIBLE_DEVICES" || name == "ZE_AFFINITY_MASK";
+    const auto own = facts_.getenv(name);
+    if (!assignment_ || !chooses || !own || own == value || !facts_.getenv("SLURM_STEP_GPUS")) continue;
+    const std::vector<std::string> have = process::parse_visible_devices(*own);
+    for (const std::string& device : process::parse_visible_devices(value))
+      if (parse_int(device) && std::find(have.begin(), have.end(), device) == have.end())
+        return Error{ErrorKind::kUsage,
+                     fmt::format("{}={}: the job has no device {} on {}, where Slurm has set {}", name, value, device,
+                                 job_.host, *own),
+                     "name devices that the job has on every node, or unset it"};
+  }
+  return {};
+}
+
+// After the set-up, which may make it. Each node says it of its own.
+void Planner::check_temporary_directory() {
+  const std::string given = facts_.getenv("TMPDIR").value_or("");
+  if (given.empty() || facts_.is_directory(given)) return;
+  plan_.notes.push_back({LogLevel::kWarning, no_temporary_directory(given)});
+}
+
 // A launcher only sees whether it makes sense: the nodes that have workers do it.
 Result<void> Planner::plan_set_up() {
   MUSTER_TRY(environment::Setup setup, read_set_up());
@@ -29,6 +74,7 @@ Result<void> Planner::plan_set_up() {
     return {};
   }
   if (setup.empty()) return {};
+  MUSTER_TRY_VOID(check_devices(setup));
   MUSTER_TRY(const Duration time, seconds(Opt::kJoinTimeout, 1));
   MUSTER_TRY(environment_, facts_.set_up(setup, environment_, {job_.host, time, job_.log_threshold}));
   return {};

@@ -120,6 +120,7 @@ Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeR
   spec.description.environment =
       spec.way == launcher::Way::kLocal ? without_token(facts_.environment) : environment_to_send(facts_.environment);
   if (way == launcher::Way::kPbs) plan_pbs(spec);
+  MUSTER_TRY_VOID(forward_devices(spec));
   plan_.nodes = std::move(spec);
   return {};
 }

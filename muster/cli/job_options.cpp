@@ -8,6 +8,7 @@
 #include "muster/cli/command.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
+#include "muster/cli/script.h"
 #include "muster/cli/values.h"
 #include "muster/net/address.h"
 #include "muster/process/cpus.h"
@@ -31,6 +32,7 @@ Result<JobPlan> Planner::plan() {
                                          : agent::Flavor::kTorchrun;
   job_.host = assignment_ ? assignment_->host : net::hostname();
   plan_log_level();
+  MUSTER_TRY_VOID(refuse_deep_nesting());
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());
   MUSTER_TRY_VOID(plan_nodes());
@@ -38,6 +40,7 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(plan_env_diff());
   MUSTER_TRY_VOID(plan_record());
   MUSTER_TRY_VOID(plan_set_up());
+  check_temporary_directory();
   MUSTER_TRY_VOID(plan_container());
   MUSTER_TRY_VOID(plan_workers());
   MUSTER_TRY_VOID(plan_command());
@@ -98,6 +101,18 @@ Result<void> Planner::refuse_unsupported() {
   return {};
 }
 
+// A program that starts muster for itself would do so without end, and each level multiplies its processes.
+Result<void> Planner::refuse_deep_nesting() const {
+  constexpr int kDeepest = 4;
+  const int depth = agent::nesting_depth(facts_.environment);
+  if (assignment_ || depth < kDeepest) return {};
+  return Error{ErrorKind::kUsage,
+               fmt::format("this muster runs inside of {} others, and each starts workers of its own: the program "
+                           "probably starts muster for itself",
+                           depth),
+               "look at what PROGRAM runs; if it is meant, unset MUSTER_DEPTH in it"};
+}
+
 Result<void> Planner::plan_events() {
   const std::string& handler = text(Opt::kEventLogHandler);
   if (handler != "null" && handler != "console" && handler != "dynamic_rendezvous")
@@ -125,6 +140,24 @@ Result<int> Planner::count(Countable what) {
                {ErrorKind::kUsage, fmt::format("there is no GPU ({})", seen), "give a number, or auto"});
 }
 
+// Where the scheduler was asked for several processes per node, and there is no GPU to count workers by.
+void Planner::note_fewer_workers() {
+  if (!here_ || facts_.gpus().count > 0) return;
+  const auto nodes = static_cast<int>(here_->nodes.size());
+  if (here_->adapter == cluster::Adapter::kSlurm && here_->tasks_here > 1 && here_->node_rank.value_or(0) == 0)
+    note(LogLevel::kInfo,
+         fmt::format("the {0} tasks that srun started {1} become 1 worker{2}: muster starts one per GPU, and there is "
+                     "none; for {0} workers{2} write muster run --nproc-per-node {0}",
+                     here_->tasks_here, nodes > 1 ? "on each node" : "on this node", nodes > 1 ? " per node" : ""));
+  if (here_->adapter == cluster::Adapter::kPbs && here_->role == cluster::Role::kHead && here_->slots > nodes)
+    note(LogLevel::kInfo,
+         fmt::format("PBS gives {} slots on {} (lines of its nodefile), and they become {}: muster starts one per GPU, "
+                     "and there is none; for more write muster run --nproc-per-node {}",
+                     here_->slots, nodes > 1 ? fmt::format("{} nodes", nodes) : "1 node",
+                     nodes > 1 ? "1 worker per node" : "1 worker",
+                     here_->slots % nodes == 0 ? std::to_string(here_->slots / nodes) : "N"));
+}
+
 Result<void> Planner::plan_workers() {
   if (plan_.env_diff) {
     job_.workers = 1;
@@ -132,6 +165,7 @@ Result<void> Planner::plan_workers() {
     job_.workers = *assignment_->workers;
   } else if (ours_ && !parsed_.given(Opt::kNprocPerNode)) {
     job_.workers = elsewhere() ? 1 : std::max(gpus().count, 1);
+    if (wishes_.ranked) note_fewer_workers();
   } else {
     auto wanted = parse_worker_count(text(Opt::kNprocPerNode));
     if (!wanted) return about(Opt::kNprocPerNode, wanted.error());
@@ -149,6 +183,28 @@ Result<void> Planner::plan_workers() {
   return {};
 }
 
+// `muster run -`
+bool Planner::script_on_stdin() const {
+  const bool other = parsed_.flag(Opt::kModule) || parsed_.flag(Opt::kNoPython) || parsed_.flag(Opt::kRunPath);
+  return ours_ && !other && !parsed_.words.empty() && parsed_.words[0] == kStdinProgram;
+}
+
+// The text of a program that not every node has (script.h). What comes on stdin is read to its end.
+Result<std::optional<std::string>> Planner::carried_script() {
+  if (assignment_) return assignment_->script;
+  const std::string& program = parsed_.words[0];
+  const bool spooled =
+      !parsed_.flag(Opt::kModule) && !parsed_.flag(Opt::kNoPython) && is_spooled(program, facts_.getenv);
+  if (!script_on_stdin() && !spooled) return std::optional<std::string>();
+  MUSTER_TRY(std::string script, spooled ? facts_.read_file(program) : facts_.read_stdin());
+  if (script.size() > kLongestScript)
+    return Error{ErrorKind::kUsage,
+                 fmt::format("'{}': the script has more than the {} MiB that can be sent to the nodes", program,
+                             kLongestScript >> 20),
+                 "put it into a file that every node can read, and name that"};
+  return std::optional(std::move(script));
+}
+
 Result<void> Planner::plan_command() {
   if (plan_.env_diff) {
     job_.command.entrypoint = "--env-diff";
@@ -157,6 +213,8 @@ Result<void> Planner::plan_command() {
   const bool inject = verb_ == Verb::kLaunch && !parsed_.flag(Opt::kUseEnv);
   if (inject && parsed_.flag(Opt::kNoPython))
     return usage_error("When using the '--no-python' flag, you must also set the '--use-env' flag.");
+  MUSTER_TRY(std::optional<std::string> script, carried_script());
+  if (launcher::FanOut* spec = fan_out()) spec->description.script = script;
   if (elsewhere()) {
     job_.command.program = job_.command.entrypoint = parsed_.words[0];
     job_.command.argv = parsed_.words;
@@ -164,8 +222,12 @@ Result<void> Planner::plan_command() {
     return {};
   }
   const Facts& facts = inside_ ? *inside_ : facts_;
-  MUSTER_TRY(WorkerCommand worker, worker_command(verb_, parsed_, facts));
+  const std::string file =
+      script ? script_file(temporary_directory_of_node(), facts_.uuid(), parsed_.words[0]) : std::string();
+  MUSTER_TRY(WorkerCommand worker,
+             script ? script_command(parsed_, facts, file) : worker_command(verb_, parsed_, facts));
   job_.command = std::move(worker.command);
+  if (script) job_.command.script = {file, *std::move(script)};
   std::optional<process::TorchVersion> torch;
   if (!worker.python.empty()) torch = facts.find_torch(worker.python);
   if (torch) job_.torch_version = torch->text;

@@ -53,7 +53,8 @@ struct Assignment {
   std::vector<std::string> endpoints;  // of the coordinator
   std::string host;
   int position = 0;
-  std::optional<int> workers;  // instead of --nproc-per-node
+  std::optional<int> workers;         // instead of --nproc-per-node
+  std::optional<std::string> script;  // the text of PROGRAM, if the job brings it along
 };
 Result<JobPlan> plan_member(Verb verb, const Parsed& parsed, const Facts& facts, const Assignment& assignment,
                             const Wishes& wishes = {});

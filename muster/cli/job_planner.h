@@ -31,12 +31,16 @@ class Planner {
  private:
   // job_options.cpp: what is run, how often, and what happens when it fails.
   void plan_log_level();
+  Result<void> refuse_deep_nesting() const;
   Result<void> refuse_unsupported();
   Result<void> plan_events();
   process::GpuCount gpus() const;
   Result<int> count(Countable what);
   Result<void> plan_workers();
+  void note_fewer_workers();
   Result<void> plan_command();
+  bool script_on_stdin() const;
+  Result<std::optional<std::string>> carried_script();
   Result<void> plan_failures();
   Result<void> plan_children();
   void plan_environment();
@@ -66,6 +70,9 @@ class Planner {
 
   // job_environment.cpp: what this node's workers find.
   Result<void> plan_set_up();
+  void check_temporary_directory();
+  Result<void> forward_devices(const launcher::FanOut& spec);
+  Result<void> check_devices(const environment::Setup& setup) const;
   Result<environment::Setup> read_set_up();
   Result<process::Environment> given_variables();
   Result<void> plan_env_diff();
@@ -82,6 +89,7 @@ class Planner {
   // job_fan_out.cpp: those that are started from here.
   Result<void> plan_named_hosts();
   Result<void> check_loopback(const std::vector<cluster::Host>& hosts) const;
+  Result<void> plan_ssh(cluster::ssh::Options& ssh) const;
   Result<void> plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way);
   Result<std::vector<cluster::Host>> named_hosts();
 
@@ -89,7 +97,6 @@ class Planner {
   Result<void> plan_here();
   Result<void> plan_local(const NodeRange& asked);
   Result<void> plan_forced_fan_out(const NodeRange& asked);
-  Result<void> plan_ssh(cluster::ssh::Options& ssh) const;
   void note_strangers(const std::vector<cluster::Host>& hosts);
   void forgive_standalone(const NodeRange& asked);
   void forgive_submit_host();

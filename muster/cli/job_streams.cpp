@@ -94,13 +94,16 @@ Result<void> Planner::plan_labels() {
 Result<void> Planner::plan_stdin() {
   using Kind = agent::StdinSpec::Kind;
   const std::string& who = text(Opt::kStdin);
+  if (script_on_stdin() && !who.empty() && who != "none")
+    return about(Opt::kStdin, {ErrorKind::kUsage, "the script itself is read from stdin, so workers cannot read it",
+                               "leave it out, or put the script into a file"});
   if (!alone() && !who.empty() && who != "none")
     return about(Opt::kStdin, {ErrorKind::kUsage, "workers on several nodes cannot read what is typed or piped in here",
                                "leave it out, and let them read a file"});
   const bool one_console = fan_out() != nullptr || assignment_;
   if (!ours_ && !one_console) {
     job_.stdin_spec = {Kind::kInherit, 0};
-  } else if (!alone() || who == "none" || (who.empty() && job_.workers > 1)) {
+  } else if (!alone() || script_on_stdin() || who == "none" || (who.empty() && job_.workers > 1)) {
     job_.stdin_spec = {Kind::kNone, 0};
   } else if (who == "all") {
     job_.stdin_spec = {Kind::kAll, 0};

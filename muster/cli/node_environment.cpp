@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
+#include <vector>
+
+#include "muster/process/gpus.h"
 
 namespace muster::cli {
 namespace {
@@ -31,7 +35,54 @@ bool has(const process::Environment& environment, std::string_view name) {
   return std::any_of(environment.begin(), environment.end(), [&](const auto& each) { return each.first == name; });
 }
 
+constexpr std::array<const char*, 4> kChoices = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+                                                 "ZE_AFFINITY_MASK"};
+
+std::optional<std::string> value_of(const process::Environment& environment, std::string_view name) {
+  for (const auto& [each, value] : environment)
+    if (each == name) return value;
+  return std::nullopt;
+}
+
+std::vector<std::string> from_zero(size_t count) {
+  std::vector<std::string> numbers;
+  for (size_t i = 0; i < count; ++i) numbers.push_back(std::to_string(i));
+  return numbers;
+}
+
+bool is_slurms(const process::Environment& environment, const std::string& value) {
+  if (value == "NoDevFiles" || value_of(environment, "GPU_DEVICE_ORDINAL") == value) return true;
+  const std::vector<std::string> devices = process::parse_visible_devices(value);
+  const bool by_name = !devices.empty() && !devices[0].empty() && (devices[0][0] < '0' || devices[0][0] > '9');
+  for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
+    auto list = value_of(environment, name);
+    auto given = list ? process::parse_gpu_list(*list) : std::nullopt;
+    if (given && (devices == *given || devices == from_zero(given->size()))) return true;
+    if (given && by_name && devices.size() == given->size()) return true;
+  }
+  auto amount = value_of(environment, "SLURM_GPUS_ON_NODE");
+  auto count = amount ? process::parse_gpu_amount(*amount) : std::nullopt;
+  return count && *count > 0 &&
+         (devices == from_zero(static_cast<size_t>(*count)) ||
+          (by_name && devices.size() == static_cast<size_t>(*count)));
+}
+
 }  // namespace
+
+process::Environment devices_beside_slurm(const process::Environment& launcher) {
+  process::Environment chosen;
+  for (const char* name : kChoices)
+    if (auto value = value_of(launcher, name); value && !is_slurms(launcher, *value)) chosen.emplace_back(name, *value);
+  return chosen;
+}
+
+process::Environment devices_beside_pbs(const process::Environment& launcher, const process::Environment& first) {
+  process::Environment chosen;
+  for (const char* name : kChoices)
+    if (auto value = value_of(launcher, name); value && value != value_of(first, name))
+      chosen.emplace_back(name, *value);
+  return chosen;
+}
 
 process::Environment without_token(process::Environment environment) {
   std::erase_if(environment, [](const auto& variable) { return variable.first == kTokenVariable; });

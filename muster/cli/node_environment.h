@@ -17,6 +17,13 @@ process::Environment without_token(process::Environment environment);
 // there (HOME, TMPDIR, SSH_CONNECTION, DISPLAY …).
 process::Environment environment_to_send(const process::Environment& launcher);
 
+// Of the variables that choose devices (CUDA_VISIBLE_DEVICES …) those that the user has set in a job of Slurm: the value
+// is not what Slurm's own variables say. Slurm counts from 0 where it hides the others' devices.
+process::Environment devices_beside_slurm(const process::Environment& launcher);
+// The same in a job of PBS, which tells its devices in no other variable: the value is not what the first process of the
+// job was given.
+process::Environment devices_beside_pbs(const process::Environment& launcher, const process::Environment& first);
+
 // What an agent works with: what it was sent, and of its own what the launcher leaves to every machine.
 process::Environment environment_of_node(const process::Environment& sent, const process::Environment& own);
 

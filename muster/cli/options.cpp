@@ -63,8 +63,8 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kNoPython, "no-python", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kProgram,
    "Execute PROGRAM itself, found through PATH, whatever it looks like."},
   {Opt::kRunPath, "run-path", 0, K::kFlag, "", nullptr, nullptr, "", kPet, false, false, kTorch, G::kProgram,
-   "Run the script with Python, whatever it looks like. (torchrun runs it inside its own interpreter; here it gets a "
-   "fresh one, which a script cannot tell apart.)"},
+   "Run the script with Python, whatever it looks like, by runpy.run_path, and end its process as those of multiprocessing end: exit handlers run "
+   "and streams are flushed, but the interpreter is not taken down, so that a process group that was not destroyed does no harm."},
   {Opt::kLogDir, "log-dir", 0, K::kText, "DIR", nullptr, nullptr, "", kPet, false, false, kTorch, G::kOutput,
    "Base of the log files: DIR/<id>_<random>/attempt_<n>/<local rank>/{stdout.log,stderr.log,error.json}; on each of several "
    "nodes DIR/<id>_<job>/r<round>/<host>/<rank>.{out,err}. `muster run` then files both streams and shows them too, unless -r or "
@@ -117,7 +117,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "The rank whose progress bar (lines rewritten with \\r) a terminal shows, and a file as a line now and then."},
   {Opt::kStdin, "stdin", 0, K::kText, "none|RANK|all", nullptr, "the worker's, if there is one only; else none", "", false,
-   false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes: nobody."},
+   false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes, and for `muster run -`: nobody."},
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kRunOnly, G::kFailure,

@@ -62,7 +62,9 @@ constexpr std::array kVerbs = {
         "their output line by line, and stops all of them when one fails. With --hosts it does so on many machines, "
         "from "
         "here; or each machine runs its own muster, as with torchrun (--nnodes). A .py file, a zipapp or a package "
-        "directory is run by the python on PATH (PYTHON_EXEC, where set), an executable by itself. All of "
+        "directory is run by the python on PATH (PYTHON_EXEC, where set), and so is a script whose first line starts "
+        "muster; "
+        "an executable by itself. All of "
         "torchrun's options mean here what they mean there. The exit code is the one of the worker that failed "
         "first, 128 + n for a signal; 2: usage; 125: muster itself; 126 and 127: not executable, not found.",
         kRunExamples},

@@ -50,6 +50,7 @@ struct Surroundings {
   std::optional<int> node_rank;                 // of this node among `nodes`
   std::string node_name;                        // what the scheduler calls this node
   int tasks_here = 1, local_task = 0;           // of the step on this node, and which of them this is
+  int slots = 0;                                // of a PBS job: lines of its nodefile
   bool gpus_bound_to_tasks = false;             // each task sees only its own
   std::vector<int> bound_cpus;                  // where each task here has CPUs of its own: those of all of them
   bool terminal = false;                        // of a kTask: a shell (srun --pty) that runs on this node alone

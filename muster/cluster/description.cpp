@@ -53,6 +53,8 @@ std::string encode(const Description& description) {
     body.text(name);
     body.text(value);
   }
+  body.boolean(description.script.has_value());
+  body.text(description.script.value_or(""));
   body.text(description.directory);
   for (int columns : description.columns) body.i64(columns);
 
@@ -96,6 +98,8 @@ Result<Description> decode_description(std::string_view whole) {
     name = in.text();
     value = in.text();
   }
+  bool has_script = in.boolean();
+  if (std::string script = in.text(); has_script) description.script = std::move(script);
   description.directory = in.text();
   for (int& columns : description.columns) columns = read_int(in);
   if (size != whole.size() || !in.done()) return bad("the description of the job is damaged");

@@ -24,7 +24,8 @@ struct Description {
   std::string verb;                    // "run", "torchrun", "launch"
   std::vector<std::string> arguments;  // of that verb, as typed
   std::vector<std::pair<std::string, std::string>> environment;
-  std::string directory;  // to work in; missing there: home, said once
+  std::optional<std::string> script;  // the text of the program, if it cannot be found by its name on every node
+  std::string directory;              // to work in; missing there: home, said once
   // Of the terminals that the launcher's stdout and stderr are; 0: none. Decides pty or pipe for workers.
   std::array<int, 2> columns{};
   bool operator==(const Description&) const = default;
@@ -32,7 +33,7 @@ struct Description {
 
 // Begins with a magic, kDescriptionVersion and the length of what follows, so that it can be read from a stream that
 // stays open.
-inline constexpr uint32_t kDescriptionVersion = 2;
+inline constexpr uint32_t kDescriptionVersion = 3;
 std::string encode(const Description& description);
 
 // How many bytes the whole has, by its first kDescriptionHead; an error for what is no description, is of another
@@ -41,7 +42,7 @@ inline constexpr size_t kDescriptionHead = 16;
 Result<size_t> description_size(std::string_view head);
 Result<Description> decode_description(std::string_view whole);
 
-// "muster-agent 0.1.0 2\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
+// "muster-agent 0.1.0 3\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
 // before it reads its stdin: nobody is given a description, and so the token, who has not said this.
 inline constexpr std::string_view kGreetingWord = "muster-agent";
 std::string agent_greeting();

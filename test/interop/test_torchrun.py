@@ -177,6 +177,24 @@ def test_same_run(muster, torch_new, tmp_path, name):
     compare(theirs, ours)
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_by_run_path_ends_as_with_torchrun(muster, torch_new, tmp_path, code):
+    """Exit handlers run and streams are flushed. Ours does not take the interpreter down: a process group that was not
+    destroyed aborts there now and then."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import atexit, os, sys\n"
+        "class Kept:\n"
+        "    def __del__(self, write=os.write): write(1, b'taken down\\n')\n"
+        "sys.kept = Kept()\n"
+        "atexit.register(print, 'exit handler')\n"
+        f"print(__name__, sys.argv)\nsys.stdout.write('no newline')\nsys.exit({code})\n"
+    )
+    theirs, ours = side_by_side(muster, torch_new, tmp_path, ["--run-path", script, "a"], {})
+    assert ours.code == theirs.code, ours.stderr
+    assert ours.stdout == theirs.stdout.replace("taken down\n", ""), (ours.stdout, theirs.stdout)
+
+
 def report(run):
     """The failure report, without times and process ids."""
     text = run.stderr[run.stderr.rindex("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ") :]

@@ -55,7 +55,12 @@ class Slurm:
 
     def submit(self, script, *options, **exec_options):
         """A batch job of these lines, watched while it runs."""
-        return Batch(self, f"batch{next(self._numbers)}", script, *options, **exec_options)
+        name = f"batch{next(self._numbers)}"
+        return Batch(self, name, [*options, self.file(f"{name}.sh", f"#!/bin/bash\n{script}\n")], **exec_options)
+
+    def submit_file(self, path, *arguments, **exec_options):
+        """The same of a file as it is."""
+        return Batch(self, f"batch{next(self._numbers)}", [path, *arguments], **exec_options)
 
     def batch(self, script, *options, within=WITHIN_S, **exec_options):
         """The same, to its end."""
@@ -65,11 +70,10 @@ class Slurm:
 class Batch:
     """What it writes is in `out` and `err`."""
 
-    def __init__(self, slurm, name, script, *options, **exec_options):
+    def __init__(self, slurm, name, words, **exec_options):
         self.slurm = slurm
         self._out, self._err = (slurm.cluster.shared / f"{name}.{end}" for end in ("out", "err"))
-        path = slurm.file(f"{name}.sh", f"#!/bin/bash\n{script}\n")
-        submitted = slurm.run("sbatch", "--parsable", "-o", self._out, "-e", self._err, *options, path, **exec_options)
+        submitted = slurm.run("sbatch", "--parsable", "-o", self._out, "-e", self._err, *words, **exec_options)
         assert submitted.code == 0, submitted
         self.id = submitted.out.strip()
 

@@ -88,6 +88,39 @@ def test_each_node_has_what_is_its_own(slurm, show):
             assert worker["SLURMD_NODENAME"] == worker["HOSTNAME"] == host
 
 
+def test_the_script_itself_is_submitted(slurm):
+    """`sbatch train.py`: Slurm's copy of it is on the first node alone; what it imports lies where it was submitted."""
+    lab = slurm(2, gpus=0)
+    lab.file("beside.py", "VALUE = 7\n", 0o644)
+    train = lab.file("train.py", (
+        f"#!/usr/bin/env -S {lab.muster} run --nproc-per-node 2 --label none\n"
+        "#SBATCH --nodes=2\n"
+        "import os, socket, sys\n"
+        "import beside\n"
+        "print(socket.gethostname(), os.environ['RANK'], beside.VALUE, *sys.argv[1:])\n"
+    ))
+    spool = lab.cluster.directory / "spool/n1"
+    hidden = lab.cluster.exec("n2", ["mount", "-t", "tmpfs", "none", spool])
+    assert hidden.end() == 0, hidden.said()
+    ended = lab.submit_file(train, "--lr", "1", cwd=lab.cluster.shared).end()
+    assert ended.code == 0, ended
+    assert ended.lines == ["n1 0 7 --lr 1", "n1 1 7 --lr 1", "n2 2 7 --lr 1", "n2 3 7 --lr 1"], ended
+
+
+def test_devices_that_were_chosen_for_a_command(slurm, show):
+    """Two commands side by side, each with half of the GPUs of every node."""
+    lab = slurm(2)
+    line = f"{lab.muster} run {show}"
+    ended = lab.batch(f"CUDA_VISIBLE_DEVICES=0,1 {line} & CUDA_VISIBLE_DEVICES=2,3 {line} & wait", "-N2", "--gpus-per-node=4")
+    assert ended.code == 0, ended
+    for host, workers in shown(ended).items():
+        assert sorted(worker["CUDA_VISIBLE_DEVICES"] for worker in workers) == ["0,1"] * 2 + ["2,3"] * 2, ended
+        assert {worker["WORLD_SIZE"] for worker in workers} == {"4"}, (host, ended)
+    refused = lab.batch(f"CUDA_VISIBLE_DEVICES=1,2 {line}", "-N2", "--gpus=4")
+    assert refused.code == 2 or refused.code == 125, refused
+    assert "the job has no device 1 on n2, where Slurm has set 0" in refused.err, refused
+
+
 @pytest.mark.parametrize(
     "request_, each",
     [(["--exclusive", "--gres=gpu:1"], 4), (["--gpus-per-task=1", "--ntasks-per-node=2"], 2), (["--gpus-per-node=3"], 3)],

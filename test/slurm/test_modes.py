@@ -146,6 +146,16 @@ def test_several_tasks_a_node_are_one_agent(slurm, show):
     assert ended.complaints == ""
 
 
+def test_tasks_that_become_one_worker_are_named(slurm, show):
+    one = slurm(1, gpus=0)
+    ended = one.run("srun", "-N1", "-n4", one.muster, "run", *QUIET, show)
+    assert ended.code == 0 and [line[:10] for line in ended.lines] == ["0/1 0 0 n1"], ended
+    assert ended.complaints == (
+        "muster: the 4 tasks that srun started on this node become 1 worker: muster starts one per GPU, and there is none; "
+        "for 4 workers write muster run --nproc-per-node 4\n"
+    ), ended
+
+
 def test_the_others_end_as_the_first_does(slurm):
     two = slurm(2)
     ended = two.batch(

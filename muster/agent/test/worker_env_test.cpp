@@ -120,6 +120,26 @@ TEST(WorkerEnvironment, KeepsTheSchedulersAttempt) {
   EXPECT_EQ(environment_of(job)["MUSTER_ATTEMPT"], "4");
 }
 
+TEST(WorkerArgv, AProgramOfOurOwnIsNotShown) {
+  Command command;
+  command.argv = {"python", "-u", "-c", "import sys\nexec()", "x.py", "two\nlines"};
+  command.template_from = 4;
+  EXPECT_EQ(shown_argv(command, 0), (std::vector<std::string>{"python", "-u", "-c", "…", "x.py", "two\nlines"}));
+}
+
+TEST(WorkerEnvironment, CountsTheMustersAroundAWorker) {
+  JobSpec job = job_of_two();
+  EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "1");
+  job.environment.emplace_back("MUSTER_DEPTH", "1");
+  EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "2");
+  job.environment.emplace_back("SLURM_JOB_ID", "12");
+  EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "1@12") << "another job of the scheduler begins anew";
+  job.environment = {{"MUSTER_DEPTH", "3@12"}, {"SLURM_JOB_ID", "12"}};
+  EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "4@12");
+  for (const char* nonsense : {"", "x", "-7", "@", "99999999999999999999", "given"})
+    EXPECT_EQ(nesting_depth({{"MUSTER_DEPTH", nonsense}}), 0) << nonsense;
+}
+
 TEST(WorkerEnvironment, StoreInAWorker) {
   JobSpec job = job_of_two();
   job.store_host = StoreHost::kWorker;

@@ -194,6 +194,87 @@ TEST(Allocation, PbsStartsItsNodesToo) {
   EXPECT_TRUE(local(machine, {"train.py"}));
 }
 
+TEST(Allocation, DevicesThatTheUserHasChosenHoldOnEveryNode) {
+  auto forwarded = [](const Machine& machine) { return machine.plan(Verb::kRun, {"train.py"})->forwarded; };
+  Machine machine = inside("batch-2-nodes");
+  EXPECT_THAT(forwarded(machine), ElementsAre()) << "Slurm's own";
+  machine.variables["CUDA_VISIBLE_DEVICES"] = "2,3";
+  EXPECT_THAT(forwarded(machine), ElementsAre("--env=CUDA_VISIBLE_DEVICES=2,3"));
+  EXPECT_EQ(notes(machine, {"train.py"}), "CUDA_VISIBLE_DEVICES=2,3 is not Slurm's: every node uses these devices\n");
+  machine.variables["CUDA_VISIBLE_DEVICES"] = "GPU-aa,GPU-bb";
+  EXPECT_EQ(
+      machine.error({"train.py"}),
+      "CUDA_VISIBLE_DEVICES=GPU-aa,GPU-bb names devices of one node, and the job has 2; use numbers, or unset it");
+  machine.variables.erase("CUDA_VISIBLE_DEVICES");
+  machine.variables["HIP_VISIBLE_DEVICES"] = "1";
+  machine.variables["ZE_AFFINITY_MASK"] = "0,1,2,3";
+  EXPECT_THAT(forwarded(machine), ElementsAre("--env=HIP_VISIBLE_DEVICES=1"));
+  EXPECT_THAT(forwarded(inside("batch-uneven-gpus")), ElementsAre());
+  EXPECT_THAT(forwarded(inside("batch-typed-gpus")), ElementsAre());
+}
+
+TEST(Allocation, DevicesThatANodeDoesNotHave) {
+  Machine machine;
+  machine.variables = {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_GPUS", "4"}, {"CUDA_VISIBLE_DEVICES", "0"}};
+  Assignment assignment;
+  assignment.host = "n2";
+  const auto error = [&](const std::string& devices) {
+    auto plan = machine.plan_as_member(Verb::kRun, {"--env=CUDA_VISIBLE_DEVICES=" + devices, "--rdzv-id=1", "train.py"},
+                                       assignment);
+    return plan ? "accepted" : plan.error().text();
+  };
+  EXPECT_EQ(error("0"), "accepted");
+  EXPECT_EQ(error(""), "accepted") << "no device at all";
+  EXPECT_EQ(error("2,3"),
+            "CUDA_VISIBLE_DEVICES=2,3: the job has no device 2 on n2, where Slurm has set 0; name devices that the job "
+            "has on every node, or unset it");
+}
+
+TEST(Allocation, DevicesThatTheUserHasChosenInAJobOfPbs) {
+  Machine machine;
+  machine.variables = {{"PBS_ENVIRONMENT", "PBS_BATCH"},
+                       {"PBS_JOBID", "2.p0"},
+                       {"PBS_NODEFILE", "/nodefile"},
+                       {"PBS_NODENUM", "0"},
+                       {"PBS_TASKNUM", "1"},
+                       {"CUDA_VISIBLE_DEVICES", "2,3"}};
+  machine.texts["/nodefile"] = "p1\np2\n";
+  auto forwarded = [&] { return machine.plan(Verb::kRun, {"train.py"})->forwarded; };
+  EXPECT_THAT(forwarded(), ElementsAre()) << "the first process of the job cannot be asked";
+  auto given = [](const char* value) {
+    return process::Environment{std::pair<std::string, std::string>("CUDA_VISIBLE_DEVICES", value)};
+  };
+  machine.job_environment = given("2,3");
+  EXPECT_THAT(forwarded(), ElementsAre()) << "PBS has set it";
+  machine.job_environment = given("0,1,2,3");
+  EXPECT_THAT(forwarded(), ElementsAre("--env=CUDA_VISIBLE_DEVICES=2,3"));
+}
+
+TEST(Allocation, SlotsThatBecomeFewerWorkersAreNamed) {
+  Machine machine = inside("packed", "pbs");
+  EXPECT_EQ(notes(machine, {"train.py"}),
+            "PBS gives 2 slots on 1 node (lines of its nodefile), and they become 1 worker: muster starts one per GPU, "
+            "and there is none; for more write muster run --nproc-per-node 2\n");
+  EXPECT_EQ(notes(machine, {"--nproc-per-node=1", "train.py"}), "");
+  machine.gpus = {1, "x", {"0"}, "CUDA_VISIBLE_DEVICES"};
+  EXPECT_EQ(notes(machine, {"train.py"}), "");
+}
+
+TEST(Step, TasksThatBecomeFewerWorkersAreNamed) {
+  Machine machine = inside("step-4-a-node");
+  machine.gpus = {4, "x", {"0", "1", "2", "3"}, "CUDA_VISIBLE_DEVICES"};
+  EXPECT_EQ(notes(machine, {"train.py"}), "");
+  machine.gpus = {};
+  EXPECT_EQ(notes(machine, {"train.py"}), "") << "the first node says it";
+  machine.variables["SLURM_NODEID"] = "0";
+  EXPECT_EQ(notes(machine, {"train.py"}),
+            "the 4 tasks that srun started on each node become 1 worker per node: muster starts one per GPU, and there "
+            "is none; for 4 workers per node write muster run --nproc-per-node 4\n");
+  EXPECT_EQ(notes(machine, {"--nproc-per-node=2", "train.py"}), "");
+  EXPECT_THAT(notes(machine, {"--nnodes=2", "train.py"}, Verb::kTorchrun), testing::Not(HasSubstr("become")))
+      << "torchrun's default is 1";
+}
+
 // --- A step of srun ---------------------------------------------------------------------------------------------------
 
 TEST(Step, NodesFindEachOther) {

@@ -128,9 +128,110 @@ TEST(JobOptions, RunDecidesByWhatTheProgramIs) {
   EXPECT_EQ(machine.run({"tool"}).command.program, "./tool");
   EXPECT_EQ(machine.run({"./bin/x"}).command.program, "./bin/x");
   EXPECT_EQ(machine.run({"hostname"}).command.program, "/bin/hostname");
-  EXPECT_THAT(argv({"--run-path", "tool"}), ElementsAre("/usr/bin/python3", "-u", "tool"));
+  EXPECT_THAT(argv({"--run-path", "tool", "x"}),
+              ElementsAre("/usr/bin/python3", "-u", "-c", HasSubstr("run_path"), "tool", "x"));
   EXPECT_THAT(argv({"--no-python", "tool"}), ElementsAre("tool"));
-  EXPECT_EQ(machine.run({"train.py"}).command.template_from, 1u);
+  EXPECT_EQ(machine.run({"train.py"}).command.template_from, 2u) << "Python's own words are taken as they are";
+  EXPECT_EQ(machine.run({"--run-path", "train.py"}).command.template_from, 4u);
+}
+
+TEST(JobOptions, AScriptThatStartsMusterIsRunByPython) {
+  Machine machine;
+  auto argv = [&](const Words& words) { return machine.run(words).command.argv; };
+  EXPECT_THAT(argv({"hello", "x"}), ElementsAre("/usr/bin/python3", "-u", "hello", "x"));
+  machine.programs["onpath"] = "/opt/bin/onpath";
+  machine.files["/opt/bin/onpath"] = PathKind::kMusterScript;
+  EXPECT_THAT(argv({"onpath", "x"}), ElementsAre("/usr/bin/python3", "-u", "/opt/bin/onpath", "x"));
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun})
+    EXPECT_EQ(
+        machine.error({"--no-python", "onpath"}, verb),
+        "the first line of 'onpath' starts muster, and --no-python would execute it: it would start itself without "
+        "end; leave --no-python out, and Python runs it");
+}
+
+TEST(JobOptions, MustersInsideOfEachOtherAreCounted) {
+  Machine machine;
+  machine.variables["MUSTER_DEPTH"] = "3";
+  EXPECT_EQ(machine.error({"train.py"}), "accepted");
+  machine.variables["MUSTER_DEPTH"] = "4";
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun, Verb::kLaunch})
+    EXPECT_EQ(machine.error({"train.py"}, verb),
+              "this muster runs inside of 4 others, and each starts workers of its own: the program probably starts "
+              "muster for itself; look at what PROGRAM runs; if it is meant, unset MUSTER_DEPTH in it");
+  EXPECT_TRUE(machine.plan_as_member(Verb::kRun, {"--rdzv-id=1", "train.py"}, {}))
+      << "an agent has the environment of its launcher, which was counted";
+  machine.variables["SLURM_JOB_ID"] = "12";
+  EXPECT_EQ(machine.error({"--mode=local", "train.py"}), "accepted") << "a worker may submit the next job";
+  machine.variables["MUSTER_DEPTH"] = "4@12";
+  EXPECT_THAT(machine.error({"--mode=local", "train.py"}), HasSubstr("inside of 4 others"));
+}
+
+TEST(JobOptions, TheScriptMayComeOnStdin) {
+  Machine machine;
+  machine.text_on_stdin = "print(1)";
+  const agent::JobSpec job = machine.run({"--nproc-per-node=2", "-", "x", "$local_rank"});
+  ASSERT_TRUE(job.command.script);
+  EXPECT_EQ(job.command.script->text, "print(1)");
+  const std::string file = "/tmp/muster_script_00000000-0000-4000-8000-0000000000ff/stdin";
+  EXPECT_EQ(job.command.script->file, file);
+  EXPECT_THAT(job.command.argv,
+              ElementsAre("/usr/bin/python3", "-u", "-c", HasSubstr("compile"), file, "-", "x", "$local_rank"));
+  EXPECT_EQ(job.command.template_from, 5u);
+  EXPECT_EQ(machine.run({"-"}).stdin_spec.kind, StdinKind::kNone) << "there is nothing left on it";
+  EXPECT_EQ(machine.error({"--stdin=0", "-"}),
+            "--stdin: the script itself is read from stdin, so workers cannot read it; leave it out, or put the script "
+            "into a file");
+  EXPECT_EQ(machine.error({"--stdin=none", "-"}), "accepted");
+  machine.text_on_stdin = std::string((4 << 20) + 1, '#');
+  EXPECT_THAT(machine.error({"-"}), HasSubstr("more than the 4 MiB that can be sent"));
+  EXPECT_FALSE(machine.torchrun({"-"}).command.script) << "torchrun's workers read what torchrun has";
+}
+
+TEST(JobOptions, ScriptsThatNotEveryNodeHasTravelWithTheJob) {
+  Machine machine;
+  machine.text_on_stdin = "print(1)";
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", "-"}).description.script, "print(1)");
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", "train.py"}).description.script, std::nullopt);
+  const std::string spooled = "/var/spool/slurmd/job00012/slurm_script";
+  machine.texts[spooled] = "print(2)";
+  machine.files[spooled] = PathKind::kMusterScript;
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", spooled}).description.script, std::nullopt) << "in no job of Slurm";
+  machine.variables["SLURM_JOB_ID"] = "12";
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", spooled}).description.script, "print(2)");
+  Assignment assignment;
+  assignment.script = "print(3)";
+  auto part = machine.plan_as_member(Verb::kRun, {"--rdzv-id=1", spooled, "x"}, assignment);
+  ASSERT_TRUE(part);
+  ASSERT_TRUE(part->job.command.script);
+  EXPECT_EQ(part->job.command.script->text, "print(3)");
+  EXPECT_THAT(part->job.command.argv,
+              ElementsAre("/usr/bin/python3", "-u", "-c", testing::_, part->job.command.script->file, spooled, "x"));
+}
+
+TEST(JobOptions, ATemporaryDirectoryThatIsNotThereIsNamed) {
+  Machine machine;
+  machine.variables["TMPDIR"] = "/missing/tmp";
+  EXPECT_EQ(notes(machine, {"train.py"}),
+            "TMPDIR is /missing/tmp, which is not a directory: temporary files go to /tmp; make it, or unset TMPDIR\n");
+  EXPECT_THAT(machine.run({"-"}).command.script->file, testing::StartsWith("/tmp/"));
+  machine.variables["TMPDIR"] = "/scratch";
+  EXPECT_EQ(notes(machine, {"train.py"}), "");
+  EXPECT_THAT(machine.run({"-"}).command.script->file, testing::StartsWith("/scratch/"));
+}
+
+TEST(JobOptions, SshMayHaveArguments) {
+  Machine machine;
+  machine.programs["/opt/my tools/ssh"] = "/opt/my tools/ssh";
+  auto ssh = [&](const std::string& command) { return fan_out(machine, {"--hosts=n1", "--ssh", command, "x.py"}).ssh; };
+  EXPECT_EQ(ssh("ssh -F 'my config'").ssh, "ssh");
+  EXPECT_THAT(ssh("ssh -F 'my config'").arguments, ElementsAre("-F", "my config"));
+  EXPECT_EQ(ssh("/opt/my tools/ssh").ssh, "/opt/my tools/ssh") << "a program whose path has a blank";
+  EXPECT_THAT(ssh("/opt/my tools/ssh").arguments, ElementsAre());
+  EXPECT_THAT(ssh("'/opt/my tools/ssh' -v").arguments, ElementsAre("-v"));
+  EXPECT_EQ(machine.error({"--hosts=n1", "--ssh", "rsh -l me", "x.py"}),
+            "--ssh: 'rsh' not found; name the ssh to use, or install one");
+  EXPECT_EQ(machine.error({"--hosts=n1", "--ssh", "ssh -i 'x", "x.py"}),
+            "--ssh: there is no second ' in ssh -i 'x; close the quote");
 }
 
 TEST(JobOptions, TorchrunTakesEverythingForAScript) {

@@ -20,16 +20,19 @@ struct Machine {
   process::GpuCount gpus;
   std::optional<std::string> python = "/usr/bin/python3";
   std::optional<process::TorchVersion> torch = process::TorchVersion{2, 13, "2.13.0"};
-  std::map<std::string, PathKind> files = {
-      {"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable}, {"tool.py", PathKind::kExecutable},
-      {"pkg", PathKind::kPackage},          {"dir", PathKind::kDirectory},   {"app.pyz", PathKind::kZip},
-      {"secret.py", PathKind::kUnreadable}, {"script", PathKind::kFile},     {"./bin/x", PathKind::kExecutable}};
+  std::map<std::string, PathKind> files = {{"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable},
+                                           {"tool.py", PathKind::kExecutable},   {"pkg", PathKind::kPackage},
+                                           {"dir", PathKind::kDirectory},        {"app.pyz", PathKind::kZip},
+                                           {"secret.py", PathKind::kUnreadable}, {"script", PathKind::kFile},
+                                           {"./bin/x", PathKind::kExecutable},   {"hello", PathKind::kMusterScript}};
   std::map<std::string, std::string> programs = {
       {"hostname", "/bin/hostname"}, {"ssh", "/bin/ssh"}, {"tool", "./tool"}};
   std::optional<uint16_t> taken_port;
   uint64_t descriptor_limit = 1 << 20;
   std::map<std::string, std::string> texts;  // files and what they say
-  std::optional<std::string> key;            // ~/.config/muster/key
+  std::string text_on_stdin;
+  std::optional<process::Environment> job_environment;
+  std::optional<std::string> key;  // ~/.config/muster/key
   mutable bool key_made = false;
   bool has_munge = false;
   std::optional<std::string> slurm_address;  // of any node
@@ -96,6 +99,9 @@ struct Machine {
       if (trim(found->second).empty()) return usage_error("'{}' is empty", path);
       return std::string(trim(found->second));
     };
+    facts.job_environment = [this] { return job_environment; };
+    facts.is_directory = [](const std::string& path) { return !path.starts_with("/missing"); };
+    facts.read_stdin = [this]() -> Result<std::string> { return text_on_stdin; };
     facts.munge = [this] { return has_munge; };
     facts.user_key = [this](bool make) -> Result<std::optional<std::string>> {
       if (key || !make) return key;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "muster/base/strings.h"
 
 namespace muster::cluster::pbs {
@@ -99,6 +101,7 @@ class Detection {
           fmt::format("PBS_NODENUM is {}, and its nodefile {} names {} hosts", rank, file, hosts.size()));
     here_.node_name = hosts[rank].name;
     here_.allocated = static_cast<int>(hosts.size());
+    here_.slots = static_cast<int>(std::min<int64_t>(lines, INT32_MAX));
     here_.nodes = std::move(hosts);
     return {};
   }

@@ -1,0 +1,70 @@
+#include "muster/cli/script.h"
+
+#include <fmt/format.h>
+
+namespace muster::cli {
+namespace {
+
+std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+// A traceback begins in the script.
+constexpr const char* kRunFile = R"(def _muster_script():
+    import sys
+    global __file__
+    __file__ = sys.argv[1]
+    del sys.argv[:2]
+    shown = sys.excepthook
+    def show(kind, error, trace):
+        while trace and trace.tb_frame.f_code.co_filename == "<string>":
+            trace = trace.tb_next
+        shown(kind, error.with_traceback(trace), trace)
+    sys.excepthook = show
+    with open(__file__, "rb") as file:
+        return compile(file.read(), __file__, "exec")
+exec(_muster_script()))";
+
+// As a process of multiprocessing ends: threads are joined, streams flushed, and then os._exit().
+constexpr const char* kRunPath = R"(def _muster_script():
+    import atexit, os, runpy, sys, threading
+    del sys.argv[0]
+    if os.path.isfile(sys.argv[0]):
+        sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
+    code = 0
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        code = 0 if end.code is None else end.code
+        if not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except Exception:
+        code = 1
+        sys.excepthook(*sys.exc_info())
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    os._exit(code & 255)
+_muster_script())";
+
+}  // namespace
+
+bool is_spooled(const std::string& program, const GetEnv& getenv) {
+  return file_name(program) == "slurm_script" && getenv("SLURM_JOB_ID").has_value();
+}
+
+std::string script_file(const std::string& temporary, const std::string& id, const std::string& program) {
+  const std::string_view name = program == kStdinProgram ? "stdin" : file_name(program);
+  return fmt::format("{}/muster_script_{}/{}", temporary, id, name);
+}
+
+std::vector<std::string> words_for_file(const std::string& python, const std::string& file) {
+  return {python, "-u", "-c", kRunFile, file};
+}
+
+std::vector<std::string> words_for_run_path(const std::string& python) { return {python, "-u", "-c", kRunPath}; }
+
+}  // namespace muster::cli

@@ -1,0 +1,38 @@
+#include "muster/cli/script.h"
+
+#include <gtest/gtest.h>
+
+#include "muster/cli/facts.h"
+
+namespace muster::cli {
+namespace {
+
+TEST(Script, AFirstLineThatStartsMuster) {
+  for (const char* line :
+       {"#!/usr/bin/env -S muster run --nproc-per-node 2\nimport os", "#!/usr/bin/env muster\n",
+        "#!/opt/bin/muster torchrun --nnodes 2\n", "#! /opt/bin/muster run\r\n", "#!/bin/muster",
+        "#!/usr/bin/env -Smuster run\n", "#!/usr/bin/env --split-string=muster run\n",
+        "#!/usr/bin/env -S OMP_NUM_THREADS=4 'muster' run\n", "#!/usr/bin/env -S srun\tmuster run\n"})
+    EXPECT_TRUE(starts_muster(line)) << line;
+  for (const char* line : {"", "#!", "#!/bin/sh\nmuster run x", "#!/opt/muster/bin/python\n", "import muster\n",
+                           "# /usr/bin/muster\n", "#!/usr/bin/env -S python -u /opt/muster/train\n"})
+    EXPECT_FALSE(starts_muster(line)) << line;
+}
+
+TEST(Script, TheCopyOfABatchScript) {
+  const GetEnv in_job = [](const std::string& name) {
+    return name == "SLURM_JOB_ID" ? std::optional<std::string>("12") : std::nullopt;
+  };
+  const GetEnv elsewhere = [](const std::string&) { return std::nullopt; };
+  EXPECT_TRUE(is_spooled("/var/spool/slurmd/job00012/slurm_script", in_job));
+  EXPECT_FALSE(is_spooled("/var/spool/slurmd/job00012/slurm_script", elsewhere));
+  EXPECT_FALSE(is_spooled("train.py", in_job));
+}
+
+TEST(Script, HasADirectoryOfItsOwn) {
+  EXPECT_EQ(script_file("/tmp", "id", "/var/spool/x/slurm_script"), "/tmp/muster_script_id/slurm_script");
+  EXPECT_EQ(script_file("/scratch", "id", "-"), "/scratch/muster_script_id/stdin");
+}
+
+}  // namespace
+}  // namespace muster::cli
