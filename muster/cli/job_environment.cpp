@@ -58,10 +58,10 @@ Result<void> Planner::check_devices(const environment::Setup& setup) const {
   return {};
 }
 
-// After the set-up, which may make it. Each node says it of its own.
+// After the set-up, which may make it. Each node says it of its own; simulated ones share the launcher's.
 void Planner::check_temporary_directory() {
   const std::string given = facts_.getenv("TMPDIR").value_or("");
-  if (given.empty() || facts_.is_directory(given)) return;
+  if (given.empty() || facts_.is_directory(given) || (assignment_ && parsed_.given(Opt::kLocalNodes))) return;
   plan_.notes.push_back({LogLevel::kWarning, no_temporary_directory(given)});
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import resource
 import shutil
 import stat
@@ -12,7 +13,7 @@ from harness import shell
 
 pytestmark = pytest.mark.multiprocess
 
-SHOW = "import os, sys\nprint(os.environ['RANK'], os.environ['WORLD_SIZE'], *sys.argv[1:])\n"
+SHOW = "import os, sys\nsys.stdout.write(f\"{os.environ['RANK']} {os.environ['WORLD_SIZE']} {sys.argv[1:]}\\n\")\n"
 
 
 @pytest.fixture
@@ -56,7 +57,8 @@ def test_a_script_whose_first_line_starts_muster(run_muster, place, few_processe
     script = write(place / "slurm_script", f"#!{env_line.format(muster=place / 'muster')} --nproc-per-node 2\n{SHOW}")
     done = run_muster(["a", "b"], program=str(script), preexec_fn=few_processes, env={"TMPDIR": place})
     assert done.returncode == 0, done.stderr
-    assert sorted(word[-7:] for word in done.stdout.splitlines()) == ["0 2 a b", "1 2 a b"], done.stdout
+    lines = sorted(re.sub(r"^\[\d\] ", "", line) for line in done.stdout.splitlines())
+    assert lines == ["0 2 ['a', 'b']", "1 2 ['a', 'b']"], done.stdout
 
 
 def test_a_program_that_starts_itself_is_stopped(run_muster, place, few_processes):
