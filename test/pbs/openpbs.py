@@ -89,11 +89,13 @@ class OpenPbs:
         for name in self.cluster.names if commands else ():
             self.cluster.replace(name, self.bin, copy)
 
-    def qsub(self, script=None, command=None, lines=None, name="train", walltime=3600, kill_delay=20, identity=None):
+    def qsub(self, script=None, command=None, lines=None, name="train", walltime=3600, kill_delay=20, identity=None, given=()):
         chunks = "+".join(f"1:ncpus=1:host={host}" for host in lines or self.cluster.names)
         words = ["-N", name, "-l", f"select={chunks}", "-l", f"walltime={int(walltime)}", "-f", "-k", "doe"]
         words += ["-o", f"{self.directory}/", "-e", f"{self.directory}/"]
         words += ["-C", "#NOT-PBS"]  # what a script asks for is of another site
+        if given:
+            words += ["-v", ",".join(given)]
         self._open()
         self._run("run", "ctl", self.bin / "qmgr", "-c", f"set queue workq kill_delay = {kill_delay}")
         if identity:  # the third of an array, whose others have nothing to do

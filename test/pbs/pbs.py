@@ -54,10 +54,14 @@ class Pbs:
         assert tell.end() == 0, tell.said()
         return json.loads(tell.out)
 
-    def qsub(self, script=None, command=None, lines=None, name="train", walltime=3600, kill_delay=20, identity=None):
-        """A running PbsJob: a script, or `qsub -- command`; `lines` of its nodefile, each node once by default."""
+    def qsub(self, script=None, command=None, lines=None, name="train", walltime=3600, kill_delay=20, identity=None, given=()):
+        """A running PbsJob: a script, or `qsub -- command`; `lines` of its nodefile, each node once by default.
+
+        `given`: NAME=VALUE that PBS sets in every process that it starts, as its hooks and `qsub -v` do.
+        """
         number = next(self._numbers)
         variables = {"PBS_O_HOME": str(self.cluster.home), "PBS_O_HOST": "ctl", "PBS_O_WORKDIR": str(self.cluster.shared)}
+        variables |= dict(word.split("=", 1) for word in given)
         facts = {
             "id": identity or f"{number}.ctl",
             "name": name,

@@ -49,6 +49,16 @@ def test_what_workers_see(pbs, muster_path):
         assert seen[host]["PBS_NODEFILE"].startswith(p.nodefiles) and seen[host]["TMPDIR"].startswith(p.temporary)
 
 
+def test_devices_that_were_chosen_for_a_command(pbs, muster_path):
+    """PBS sets its own on every node; it tells them in no other variable."""
+    p = pbs(2, path=[muster_path])
+    run = "muster run --label none --nproc-per-node 1 --no-python /bin/sh -c 'echo $MUSTER_HOST $CUDA_VISIBLE_DEVICES'"
+    job = p.qsub(script(run, f"CUDA_VISIBLE_DEVICES=3 {run}"), given=["CUDA_VISIBLE_DEVICES=0"])
+    assert job.end() == 0, job.said()
+    assert sorted(job.out.splitlines()) == ["n1 0", "n1 3", "n2 0", "n2 3"], job.said()
+    assert "CUDA_VISIBLE_DEVICES=3 is not PBS's: every node uses these devices" in job.err, job.said()
+
+
 def test_the_exit_code_is_the_workers(pbs, beats, muster_path):
     p = pbs(2, path=[muster_path])
     job = p.qsub(script(f"muster run {BEAT} {beats.directory}"))
