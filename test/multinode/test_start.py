@@ -179,6 +179,17 @@ def test_a_default_port_that_is_taken_gives_way_to_another(lab, beats, where, po
     assert re.search(rf"^muster: port {port} is taken.*; the nodes meet at port \d+$", jobs[0].err, re.M), jobs[0].said()
 
 
+def test_a_script_on_stdin_reaches_every_node(lab, tmp_path):
+    cluster = lab(2)
+    (tmp_path / "script").write_text("import os, sys\nprint(os.environ['RANK'], os.uname().nodename, sys.argv)\n")
+    with open(tmp_path / "script") as script:
+        job = cluster.muster("ctl", ["run", "--hosts", "n1,n2", "--label", "none", "-", "x"], stdin=script)
+    assert job.end() == 0, job.said()
+    assert sorted(job.out.splitlines()) == ["0 n1 ['-', 'x']", "1 n2 ['-', 'x']"], job.said()
+    left = [cluster.exec(name, ["sh", "-c", "ls -d /tmp/muster_script*"]) for name in cluster.names]
+    assert [each.end() != 0 for each in left] == [True, True], "\n".join(each.said() for each in left)
+
+
 def test_ssh_may_be_a_command_with_arguments(lab):
     """A configuration of its own, in a file whose name has a blank: there n1 is called otherwise."""
     cluster = lab(1)
