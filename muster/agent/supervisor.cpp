@@ -30,6 +30,7 @@
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
 #include "muster/process/signals.h"
+#include "muster/process/terminal.h"
 #include "muster/process/urgency.h"
 
 namespace muster::agent {
@@ -147,6 +148,7 @@ class Supervisor final : public NodeControl {
 
   const JobSpec& job_;
   const AgentContext& context_;
+  const process::Terminal terminal_{context_.warden_pid};
   net::EventLoop loop_;
   std::unique_ptr<Uplink> uplink_;
   Console console_;
@@ -259,6 +261,7 @@ void Supervisor::end_at_once() {
   end_without_warden([this](bool nothing_left) {
     if (nothing_left && director_) director_->all_is_gone();
     remove_traces(job_, context_.scratch);
+    terminal_.restore();
     console_.flush(Deadline::in(kLastFlushTime));
   });
 }
@@ -498,6 +501,7 @@ void Supervisor::end_round() {
     left_ = crew_->end_all(Deadline::in(kEndAllTime));
     voice_.left_behind(left_);
   }
+  terminal_.restore();
   state_ = State::kIdle;
   director_->round_ended(start_error_);
 }

@@ -24,6 +24,7 @@
 #include "muster/process/halt.h"
 #include "muster/process/proc.h"
 #include "muster/process/signals.h"
+#include "muster/process/terminal.h"
 #include "muster/process/urgency.h"
 
 namespace muster::agent {
@@ -86,11 +87,13 @@ bool anything_left() {
 class Warden {
  public:
   // `earlier`: what ran below this process before there was an agent, a prologue's daemon.
-  Warden(pid_t agent, process::SignalQueue signals, const WardenOptions& options, std::vector<pid_t> earlier)
+  Warden(pid_t agent, process::SignalQueue signals, const WardenOptions& options, const process::Terminal& terminal,
+         std::vector<pid_t> earlier)
       : agent_(agent),
         agent_fd_(open_pidfd(agent)),
         signals_(std::move(signals)),
         options_(options),
+        terminal_(terminal),
         earlier_(std::move(earlier)) {}
 
   // Until the agent has ended, or everything was killed; returns muster's exit code.
@@ -228,6 +231,7 @@ class Warden {
     if (exited && options_.at_end) options_.at_end();
     const bool keep_children = options_.keep_children && exited && info.si_status == 0;
     const size_t left = anything_left() ? kill_rest(agent_has_ended, keep_children) : 0;
+    terminal_.restore();
     // Before what may wait for a disk.
     if (left == 0 && lease_) lease_->say_goodbye(Deadline::in(kGoodbyeTime));
     if (!exited && options_.after_kill) options_.after_kill();
@@ -254,6 +258,7 @@ class Warden {
   Fd agent_fd_;
   process::SignalQueue signals_;
   const WardenOptions& options_;
+  process::Terminal terminal_;
   std::vector<pid_t> earlier_;
   net::EventLoop loop_;
   std::unique_ptr<LeaseKeeper> lease_;
@@ -324,6 +329,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   if (!self_fd) return give_up(system_error(errno, "pidfd_open (muster needs Linux 5.3)"));
 
   const bool is_member = !(options.token == rendezvous::Token());
+  const process::Terminal terminal(self);  // before a worker can change it
   // A core dump would have the token, and /proc/<pid>/environ the secret that it was made of. A worker's exec undoes
   // it.
   if (is_member) ::prctl(PR_SET_DUMPABLE, 0);
@@ -335,7 +341,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   process::prefer_short_turns();
   if (is_member) process::lock_memory();
   if (options.after_fork) options.after_fork();
-  return Warden(child, *std::move(signals), options, std::move(earlier)).watch();
+  return Warden(child, *std::move(signals), options, terminal, std::move(earlier)).watch();
 }
 
 void end_without_warden(const std::function<void(bool nothing_left)>& last) {

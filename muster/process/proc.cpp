@@ -19,19 +19,21 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
   if (open == std::string_view::npos || close == std::string_view::npos || close < open) return std::nullopt;
   auto pid = parse_int(text.substr(0, open));
   auto fields = split(text.substr(close + 2), ' ');  // state, parent, group, session, …
-  constexpr size_t kReapedFaults = 8, kThreads = 17;
+  constexpr size_t kForeground = 5, kReapedFaults = 8, kThreads = 17;
   if (!pid || fields.size() <= kThreads || fields[0].size() != 1) return std::nullopt;
   auto parent = parse_int(fields[1]);
   auto group = parse_int(fields[2]);
   auto session = parse_int(fields[3]);
+  auto foreground = parse_int(fields[kForeground]);
   auto threads = parse_int(fields[kThreads]);
   auto reaped_faults = parse_int(fields[kReapedFaults]);
-  if (!parent || !group || !session || !threads || !reaped_faults) return std::nullopt;
+  if (!parent || !group || !session || !foreground || !threads || !reaped_faults) return std::nullopt;
   return ProcStat{.pid = static_cast<pid_t>(*pid),
                   .state = fields[0][0],
                   .parent = static_cast<pid_t>(*parent),
                   .group = static_cast<pid_t>(*group),
                   .session = static_cast<pid_t>(*session),
+                  .foreground = static_cast<pid_t>(*foreground),
                   .threads = static_cast<int>(*threads),
                   .reaped_faults = *reaped_faults};
 }

@@ -17,6 +17,7 @@ struct ProcStat {
   pid_t parent = 0;
   pid_t group = 0;
   pid_t session = 0;
+  pid_t foreground = -1;  // the process group in the foreground of its terminal; -1: it has no terminal
   int threads = 1;
   int64_t reaped_faults = 0;  // page faults of the children that it has waited for: changes when it reaps one
 

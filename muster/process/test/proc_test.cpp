@@ -15,6 +15,7 @@ TEST(ProcStat, Plain) {
   EXPECT_EQ(stat->state, 'S');
   EXPECT_EQ(stat->parent, 6551);
   EXPECT_EQ(stat->session, 6555);
+  EXPECT_EQ(stat->foreground, 6557);
   EXPECT_EQ(stat->threads, 3);
 }
 

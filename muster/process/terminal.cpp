@@ -1,0 +1,38 @@
+#include "muster/process/terminal.h"
+
+#include <unistd.h>
+
+#include <csignal>
+
+#include "muster/process/proc.h"
+
+namespace muster::process {
+
+Terminal::Terminal(pid_t owner) : group_(::getpgid(owner)), session_(::getsid(owner)) {
+  if (!in_foreground()) return;
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::tcgetattr(fd, &settings_) != 0) continue;
+    fd_ = fd;
+    return;
+  }
+}
+
+// Asks /proc, not tcgetpgrp(): the agent is in another session, and must know it even when the owner is gone. A session
+// without a terminal of its own cannot be in the background of one.
+bool Terminal::in_foreground() const {
+  const auto leader = read_proc_stat(session_);
+  return !leader || leader->foreground <= 0 || leader->foreground == group_;
+}
+
+void Terminal::restore() const {
+  if (fd_ < 0 || !in_foreground()) return;
+  // The foreground may change after we looked: a blocked SIGTTOU stops nobody.
+  sigset_t blocked, before;
+  ::sigemptyset(&blocked);
+  ::sigaddset(&blocked, SIGTTOU);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before);
+  ::tcsetattr(fd_, TCSANOW, &settings_);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+}  // namespace muster::process
