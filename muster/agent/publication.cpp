@@ -12,20 +12,24 @@
 namespace muster::agent {
 namespace {
 
-// What asks for input that nobody can give, a debugger say, ends with an error that does not tell why.
-std::string no_input_note(const StdinSpec& input, const WorkerOutcome& root) {
+// A worker that asks for input and has none, in a debugger for instance, ends with an error that does not tell why.
+std::string no_input_note(const StdinSpec& input, const WorkerOutcome& root, bool several_nodes) {
   using Kind = StdinSpec::Kind;
   if (input.kind != Kind::kNone && (input.kind != Kind::kRank || input.rank == root.rank)) return {};
   const std::string exception = exception_of(root);
   if (exception != "bdb.BdbQuit" && exception != "EOFError: EOF when reading a line") return {};
-  return fmt::format("rank {0} asked for input, and nobody types there; --stdin {0} hands it yours (on one node)",
-                     root.rank);
+  if (several_nodes)
+    return fmt::format(
+        "rank {} asked for input, and in a job of several nodes no worker has any; debug it on one node with --stdin "
+        "RANK, or with a debugger that listens on a port (PYTHONBREAKPOINT=remote_pdb.set_trace)",
+        root.rank);
+  return fmt::format("rank {0} asked for input and has none; --stdin {0} gives it yours", root.rank);
 }
 
 }  // namespace
 
 Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
-                   Verdict verdict) {
+                   Verdict verdict, bool several_nodes) {
   Report report;
   report.kind = std::move(kind);
   report.entrypoint = job.command.entrypoint;
@@ -34,7 +38,8 @@ Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vec
   report.max_restarts = job.max_restarts;
   report.workers = std::move(outcomes);
   report.verdict = std::move(verdict);
-  if (report.verdict.has_root_cause()) report.note = no_input_note(job.stdin_spec, report.workers[report.verdict.root]);
+  if (report.verdict.has_root_cause())
+    report.note = no_input_note(job.stdin_spec, report.workers[report.verdict.root], several_nodes);
   report.exit_code = exit_code;
   return report;
 }

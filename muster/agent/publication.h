@@ -11,7 +11,7 @@ namespace muster::agent {
 
 // What is common to every report of a job.
 Report make_report(const JobSpec& job, std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
-                   Verdict verdict);
+                   Verdict verdict, bool several_nodes = false);
 
 // As the job's flavor shows it on stderr; empty: nothing.
 std::string report_text(const JobSpec& job, const Report& report, bool colour);

@@ -1,5 +1,8 @@
 #include "muster/agent/voice.h"
 
+#include <csignal>
+
+#include "muster/agent/report/words.h"
 #include "muster/base/fd.h"
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
@@ -12,14 +15,18 @@ std::string workers_text(int count) { return count == 1 ? "1 worker" : fmt::form
 
 }  // namespace
 
+std::string_view second_signal_hint(int signal) {
+  return signal == SIGINT ? "; press Ctrl-C again to kill them now" : "";
+}
+
 void Voice::signal_received(int signal, int workers, Duration grace) {
   if (torchrun_) {
     console_.log().warn("Received {} death signal, shutting down workers", signal);
   } else if (workers == 0) {
     console_.log().info("{}: ending", process::signal_name(signal));
   } else {
-    console_.log().info("{}: stopping {}, SIGKILL in {}", process::signal_name(signal), workers_text(workers),
-                        seconds_text(grace));
+    console_.log().info("{}: stopping {}, SIGKILL in {}{}", process::signal_name(signal), workers_text(workers),
+                        seconds_text(grace), second_signal_hint(signal));
   }
 }
 
@@ -54,7 +61,7 @@ void Voice::failed(const WorkerOutcome& root, const std::string& program) {
 }
 
 void Voice::restarting(const std::string& decision, const WorkerOutcome& root) {
-  if (!torchrun_) console_.log().info("{}: rank {} failed ({})", decision, root.rank, root.status.text());
+  if (!torchrun_) console_.log().info("{}: rank {} failed ({})", decision, root.rank, failure_in_short(root));
 }
 
 void Voice::ending_children(int rank, const std::vector<pid_t>& pids) {

@@ -11,6 +11,9 @@
 
 namespace muster::agent {
 
+// Behind "stopping …": what the next signal does. Empty for a signal that does nothing more when it comes again.
+std::string_view second_signal_hint(int signal);
+
 // What the supervisor says while the job runs, in muster's words or in torchrun's.
 class Voice {
  public:

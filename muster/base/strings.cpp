@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <utility>
 
 namespace muster {
 
@@ -98,18 +99,24 @@ std::string shell_quote(const std::vector<std::string>& words) {
 }
 
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> two_before, before(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
+    two_before = std::exchange(before, row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      row[j] = std::min({before[j] + 1, row[j - 1] + 1, before[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], two_before[j - 2] + 1);
     }
   }
   return row[b.size()];
+}
+
+size_t slips_allowed(size_t length) {
+  if (length < 3) return 0;
+  if (length < 6) return 1;
+  return length < 10 ? 2 : 3;
 }
 
 namespace {
@@ -130,12 +137,11 @@ std::string elapsed_text(Duration duration) {
 }
 
 std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words) {
-  constexpr size_t kAnother = 3;  // so many edits make another word
   std::optional<std::string_view> nearest;
-  std::pair best(kAnother, false);
+  std::pair best(slips_allowed(typed.size()) + 1, false);
   for (std::string_view word : words) {
     const std::pair distance(edit_distance(typed, word), typed.substr(0, 1) != word.substr(0, 1));
-    if (distance >= best || distance.first >= word.size()) continue;
+    if (distance >= best) continue;
     nearest = word;
     best = distance;
   }

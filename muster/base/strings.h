@@ -32,8 +32,10 @@ std::optional<int64_t> parse_int(std::string_view text);
 std::string shell_quote(std::string_view word);
 std::string shell_quote(const std::vector<std::string>& words);
 
-// Number of single-character edits that turn a into b; for "did you mean".
+// Number of slips that turn a into b: a letter more, less or wrong, or two neighbours swapped. For "did you mean".
 size_t edit_distance(std::string_view a, std::string_view b);
+// How many slips a word of this length may have and still be recognized: one in a short word, three in a long one.
+size_t slips_allowed(size_t length);
 
 // "0.25 s", "3 s", "3600 s"
 std::string seconds_text(Duration duration);

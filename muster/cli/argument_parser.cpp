@@ -4,6 +4,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/cli/complaints.h"
+#include "muster/cli/suggestions.h"
 #include "muster/cli/values.h"
 #include "muster/cli/verbs.h"
 
@@ -151,8 +152,19 @@ class Parser {
     if (dropped) ++i;
     if (i == end) return;
     parsed_.words.push_back(arguments_[i++]);
-    if (!dropped && i < end && arguments_[i] == "--") ++i;
+    if (!dropped && i < end && arguments_[i] == "--") {
+      dropped = true;
+      ++i;
+    }
+    if (!dropped) note_options_behind(i);
     parsed_.words.insert(parsed_.words.end(), arguments_.begin() + i, arguments_.end());
+  }
+
+  void note_options_behind(size_t i) {
+    for (; i < arguments_.size(); ++i) {
+      const Option* option = find(arguments_[i].substr(0, arguments_[i].find('=')));
+      if (option != nullptr && belongs_to_launchers(option->id)) parsed_.behind_program.push_back(option->id);
+    }
   }
 
   // "--module gcc,cuda/12.4 train.py": no Python module has such a name.
@@ -169,6 +181,8 @@ class Parser {
     std::vector<std::pair<const Option*, std::optional<std::string>>> taken;
     while (true) {
       if (named.option == nullptr) {
+        if (dialect_ == Dialect::kMuster && taken_script_)
+          return complaints_.took_the_script(*taken_script_, parsed_.text(taken_script_->id));
         if (dialect_ == Dialect::kMuster) return complaints_.unknown_option(named.spelling, arguments_);
         unknown_.push_back(arguments_[i]);
         return i + 1;
@@ -189,6 +203,7 @@ class Parser {
         MUSTER_TRY(const bool there, has_value_at(next_word));
         if (!there) return complaints_.missing_value(*named.option);
         named.value = arguments_[next_word++];
+        if (named.value->ends_with(".py")) taken_script_ = named.option;
       }
       taken.emplace_back(named.option, named.value);
     }
@@ -196,6 +211,7 @@ class Parser {
       MUSTER_TRY_VOID(store(*option, value, Source::kCommandLine));
       if (parsed_.immediate) break;
     }
+    parsed_.before_program = named.option->id;
     return next_word;
   }
 
@@ -279,6 +295,7 @@ class Parser {
     if (verb.words == Words::kProgram && count == 0) {
       if (dialect_ == Dialect::kArgparse)
         return usage_error("the following arguments are required: training_script, training_script_args");
+      if (taken_script_ != nullptr) return complaints_.took_the_script(*taken_script_, parsed_.text(taken_script_->id));
       return Error{ErrorKind::kUsage, "nothing to run", fmt::format("write muster {} {}", verb.name, verb.synopsis)};
     }
     if (verb.words == Words::kOne && count == 0)
@@ -304,6 +321,7 @@ class Parser {
   std::vector<std::pair<const Option*, std::string>> spellings_;  // of all options of the verb, in order
   Parsed parsed_;
   std::vector<std::string> unknown_;
+  const Option* taken_script_ = nullptr;  // the option whose value, a word of its own, looks like a script
 };
 
 }  // namespace

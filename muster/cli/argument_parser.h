@@ -38,6 +38,10 @@ class Parsed {
   std::optional<Opt> immediate;
   // Given without a value where an allocation knows it: `--node_rank=$PBS_NODEID` with no such variable. As if not given.
   std::vector<Opt> forgiven;
+  // The option that stands right before the program, and those of the launcher that stand behind it, where they are the
+  // program's own arguments. For hints alone.
+  std::optional<Opt> before_program;
+  std::vector<Opt> behind_program;
   std::vector<std::string> words;  // program and its arguments; other verbs' words
 
  private:

@@ -1,6 +1,7 @@
 #include "muster/cli/command.h"
 
 #include "muster/cli/script.h"
+#include "muster/process/python.h"
 
 namespace muster::cli {
 namespace {
@@ -56,12 +57,14 @@ Result<void> check_script(const Parsed& parsed, const Facts& facts) {
     case PathKind::kMissing:
       return Error{ErrorKind::kNotFound, fmt::format("'{}' does not exist", name),
                    path ? "check the path; relative ones start at the current directory"
-                        : "it is no file here and no program on PATH; for a module add -m"};
+                        : "it is neither a file here nor a program on PATH; for a module add -m"};
+    case PathKind::kForbidden:
+      return process::no_access(name);
     case PathKind::kDirectory:
       return Error{ErrorKind::kNotExecutable, fmt::format("'{}' is a directory without a __main__.py", name),
                    "name the script itself"};
     case PathKind::kUnreadable:
-      return Error{ErrorKind::kNotExecutable, fmt::format("'{}' may not be read", name),
+      return Error{ErrorKind::kNotExecutable, fmt::format("'{}' cannot be read: permission denied", name),
                    fmt::format("chmod +r {}", name)};
     default:
       return {};
@@ -97,6 +100,7 @@ Result<WorkerCommand> by_its_kind(const Parsed& parsed, const Facts& facts) {
       return by_python(parsed, facts, false);
     case PathKind::kMusterScript:
     case PathKind::kDirectory:
+    case PathKind::kForbidden:
     case PathKind::kUnreadable:
     case PathKind::kPackage:
     case PathKind::kZip:

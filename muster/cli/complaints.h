@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,10 +8,6 @@
 #include "muster/cli/argument_parser.h"
 
 namespace muster::cli {
-
-// The option that other launchers call so, where no likeness finds it: srun and mpirun ("-n 2", "-n2", "-np 2", "-N 2"),
-// accelerate, deepspeed.
-std::optional<Opt> known_elsewhere(std::string_view word);
 
 // What the parser says of a command line that it does not understand, in argparse's words or in ours with the way out.
 class Complaints {
@@ -27,7 +22,9 @@ class Complaints {
   Error takes_no_value(const Option& option, const std::string& value) const;
   // Ours alone: of a verb whose word is one of a few.
   Error no_such_word(const std::string& word) const;
-  // Likewise: names the nearest option, or the script among the arguments that it may belong to.
+  // Likewise: "--log-dir train.py", and no program.
+  Error took_the_script(const Option& option, const std::string& script) const;
+  // Likewise: names the options that it resembles, or the script among the arguments that it may belong to.
   Error unknown_option(const std::string& word, const std::vector<std::string>& arguments) const;
 
  private:

@@ -1,5 +1,6 @@
 #include "muster/cli/dry_run.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "muster/agent/worker_cpus.h"
@@ -96,16 +97,38 @@ std::string as_json(const JobPlan& plan, const process::GpuCount& gpus, const st
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
+// Of several workers: the variables that all of them have with the same value.
+process::Environment common_variables(const std::vector<WorkerPlan>& workers) {
+  process::Environment common;
+  if (workers.size() < 2) return common;
+  auto has = [](const auto& variable) {
+    return [&](const WorkerPlan& worker) { return std::ranges::find(worker.added, variable) != worker.added.end(); };
+  };
+  for (const auto& variable : workers[0].added)
+    if (std::ranges::all_of(workers, has(variable))) common.push_back(variable);
+  return common;
+}
+
+std::string variable_lines(const process::Environment& environment, const process::Environment& but) {
+  std::string text;
+  for (const auto& variable : environment)
+    if (std::ranges::find(but, variable) == but.end())
+      text += fmt::format("    {}={}\n", variable.first, variable.second);
+  return text;
+}
+
 std::string as_text(const JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
   std::string text = fmt::format("{} worker{} on {}, by {}\n", workers.size(), workers.size() == 1 ? "" : "s",
                                  net::hostname(), plan.job.command.program);
   if (!gpus.source.empty()) text += fmt::format("GPUs: {} ({})\n", gpus.count, gpus.source);
+  const process::Environment common = common_variables(workers);
+  if (!common.empty()) text += "\nevery rank\n  environment\n" + variable_lines(common, {});
   for (const WorkerPlan& worker : workers) {
     text += fmt::format("\nrank {}\n  cores    {}{}\n", worker.rank, process::cpu_ranges(worker.cpus),
                         plan.job.binding ? " (bound)" : "");
     if (!worker.gpu.empty()) text += fmt::format("  GPU      {}\n", worker.gpu);
     text += fmt::format("  command  {}\n  environment\n", shell_quote(worker.argv));
-    for (const auto& [name, value] : worker.added) text += fmt::format("    {}={}\n", name, value);
+    text += variable_lines(worker.added, common);
   }
   return text;
 }

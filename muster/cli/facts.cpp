@@ -61,7 +61,7 @@ bool is_zipapp(std::string_view text) {
 
 PathKind path_kind(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return PathKind::kMissing;
+  if (::stat(path.c_str(), &status) != 0) return errno == EACCES ? PathKind::kForbidden : PathKind::kMissing;
   if (S_ISDIR(status.st_mode))
     return ::access((path + "/__main__.py").c_str(), F_OK) == 0 ? PathKind::kPackage : PathKind::kDirectory;
   if (path.ends_with(".pyz")) return PathKind::kZip;

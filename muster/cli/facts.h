@@ -22,6 +22,7 @@ namespace muster::cli {
 // What a path given as PROGRAM turns out to be.
 enum class PathKind {
   kMissing,
+  kForbidden,  // a directory of its path denies access
   kPackage,    // a directory with __main__.py
   kDirectory,  // any other
   kZip,        // .pyz, or a zipapp by its first bytes

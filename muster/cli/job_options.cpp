@@ -35,6 +35,8 @@ Result<JobPlan> Planner::plan() {
   MUSTER_TRY_VOID(refuse_deep_nesting());
   MUSTER_TRY_VOID(refuse_unsupported());
   MUSTER_TRY_VOID(plan_events());
+  MUSTER_TRY_VOID(check_hosts_in_front());
+  note_options_behind();
   MUSTER_TRY_VOID(plan_nodes());
   MUSTER_TRY_VOID(share_out_processes());
   MUSTER_TRY_VOID(plan_env_diff());
@@ -54,6 +56,34 @@ Result<JobPlan> Planner::plan() {
   finish_nodes();
   say_decisions();
   return std::move(plan_);
+}
+
+// "--hosts n1 n2 train.py": n2 would be the program.
+Result<void> Planner::check_hosts_in_front() const {
+  if (parsed_.before_program != Opt::kHosts || assignment_ || parsed_.has(Opt::kContainer)) return {};
+  auto is_program = [this](const std::string& word) {
+    return word.ends_with(".py") || facts_.path_kind(word) != PathKind::kMissing || facts_.find_program(word).ok();
+  };
+  const auto program = std::ranges::find_if(parsed_.words, is_program);
+  if (program == parsed_.words.begin() || program == parsed_.words.end()) return {};
+  std::string hosts = text(Opt::kHosts);
+  for (auto word = parsed_.words.begin(); word != program; ++word) hosts += "," + *word;
+  return about(Opt::kHosts, {ErrorKind::kUsage,
+                             fmt::format("the list ends at the blank, and '{}' is not a program", parsed_.words[0]),
+                             fmt::format("write --hosts {} {}", hosts, *program)});
+}
+
+// "train.py --nproc-per-node 2": the program gets it. A program that starts others may have such options of its own.
+void Planner::note_options_behind() {
+  if (!ours_ || parsed_.words.empty() || !parsed_.words[0].ends_with(".py")) return;
+  for (Opt id : parsed_.behind_program) {
+    if (parsed_.given(id)) continue;
+    const std::string& program = parsed_.words[0];
+    note(LogLevel::kWarning, fmt::format("{0} comes after {1}, so {1} gets it and muster does not; options of muster "
+                                         "come before: muster run {0}{2} {1}",
+                                         dashed(option(id)), program,
+                                         option(id).takes_value() ? fmt::format(" {}", option(id).metavar) : ""));
+  }
 }
 
 Error Planner::about(Opt id, Error error) const {

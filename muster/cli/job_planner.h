@@ -33,6 +33,8 @@ class Planner {
   void plan_log_level();
   Result<void> refuse_deep_nesting() const;
   Result<void> refuse_unsupported();
+  Result<void> check_hosts_in_front() const;
+  void note_options_behind();
   Result<void> plan_events();
   process::GpuCount gpus() const;
   Result<int> count(Countable what);

@@ -12,28 +12,26 @@
 #include "muster/cli/help.h"
 #include "muster/cli/job_record.h"
 #include "muster/cli/man_page.h"
+#include "muster/cli/suggestions.h"
 #include "muster/cli/verbs.h"
 
 namespace muster::cli {
 namespace {
 
-// A first word that is no verb: the nearest one, or the verb that was forgotten.
+// A first word that is not a verb.
 Error unknown_verb(const std::string& word, std::string_view command = "muster") {
-  Error error = usage_error("'{}' is no verb", word);
-  const VerbInfo* nearest = nearest_verb(word);
+  Error error = usage_error("unknown verb '{}'", word);
   const bool program = ::access(word.c_str(), F_OK) == 0 || word.ends_with(".py");
   if (edit_distance(word, "--version") < 3 || edit_distance(word, "--help") < 3) {
     error = usage_error("unknown option '{}'", word);
     error.hint = fmt::format("did you mean '{}'?", edit_distance(word, "--help") < 3 ? "--help" : "--version");
   } else if (word[0] == '-') {
-    error = {ErrorKind::kUsage, fmt::format("option '{}' stands before the verb", word),
+    error = {ErrorKind::kUsage, fmt::format("option '{}' comes before the verb", word),
              fmt::format("write muster run {} …", word)};
   } else if (program) {
     error.hint = fmt::format("to run it write muster run {}", word);
-  } else if (nearest != nullptr) {
-    error.hint = fmt::format("did you mean '{} {}'?", command, nearest->name);
   } else {
-    error.hint = "muster --help lists them";
+    error.hint = hint_for_verb(word, command);
   }
   return error;
 }
@@ -83,7 +81,7 @@ int dispatch(const std::vector<std::string>& words) {
   const std::string name = words[0].substr(words[0].rfind('/') + 1);
   if (name == "torchrun") return run_command(Verb::kTorchrun, name, {words.begin() + 1, words.end()});
   if (name == "accelerate-launch") return accelerate_launch_command({words.begin() + 1, words.end()});
-  if (words.size() < 2) return fail({ErrorKind::kUsage, "no verb", "muster --help lists them"});
+  if (words.size() < 2) return fail({ErrorKind::kUsage, "the verb is missing", "muster --help lists the verbs"});
   const std::string& word = words[1];
   if (word == "--help" || word == "-h") return print(general_help(style_of(STDOUT_FILENO)));
   if (word == "--version" || word == "-V") return print(fmt::format("muster {}\n", version()));

@@ -9,9 +9,11 @@
 #include "muster/agent/publication.h"
 #include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
+#include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
 #include "muster/base/environment.h"
 #include "muster/base/printable.h"
+#include "muster/base/strings.h"
 #include "muster/launcher/agents.h"
 #include "muster/launcher/door.h"
 #include "muster/launcher/head.h"
@@ -251,8 +253,8 @@ void FanOutRun::say_stopping(int signal) {
   const size_t nodes = coordinator_->state().nodes.size();
   const std::string name = process::signal_name(signal);
   if (nodes == 0) return console_.log().info("{}: stopping, {}", name, head_.waiting_for(coordinator_->state()));
-  console_.log().info("{}: stopping the job on {} node{}, SIGKILL in {} s", name, nodes, nodes == 1 ? "" : "s",
-                      std::chrono::duration_cast<std::chrono::seconds>(agent::grace_after_signal(spec_.job)).count());
+  console_.log().info("{}: stopping the job on {} node{}, SIGKILL in {}{}", name, nodes, nodes == 1 ? "" : "s",
+                      seconds_text(agent::grace_after_signal(spec_.job)), agent::second_signal_hint(signal));
 }
 
 void FanOutRun::take_signal(int signal) {

@@ -145,12 +145,19 @@ void Head::changed(const State& state, const Decision& decision) {
     case Decision::Kind::kOpenRound:
       hide_waiting();
       refusals_.clear();  // the round has all it needs without them
-      if (state.round >= 0) console_.log().info("{}", decision.reason);
+      if (state.round >= 0) console_.log().info("{}{}", decision.reason, cause_of_restart(state));
       break;
     default:
       log_once(decision.reason);
   }
   round_ = std::max(state.round, 0);
+}
+
+// ": rank 3 on n2 failed (exit code 1: ValueError: bad batch)"; empty if the round does not begin because of a failure.
+std::string Head::cause_of_restart(const State& state) const {
+  if (!state.counts_as_restart || outcomes_.empty() || !verdict_.has_root_cause()) return {};
+  const agent::WorkerOutcome& root = outcomes_[verdict_.root];
+  return fmt::format(": rank {} on {} failed ({})", root.rank, root.host, agent::failure_in_short(root));
 }
 
 void Head::log_once(const std::string& reason) {
@@ -238,7 +245,7 @@ std::vector<std::string> Head::missing_nodes(size_t refusals_told) const {
 agent::Report Head::make_report() const {
   const std::string& ending = ending_->ending;
   const bool by_worker = (ending == "worker-failed" || ending == "crash-loop") && start_error_.empty();
-  agent::Report report = agent::make_report(job_, ending, exit_code(), outcomes_, verdict_);
+  agent::Report report = agent::make_report(job_, ending, exit_code(), outcomes_, verdict_, true);
   report.round = round_;
   report.restarts = restarts_;
   report.lost_nodes = lost_;

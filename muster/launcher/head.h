@@ -63,6 +63,7 @@ class Head : public rendezvous::CoordinatorClient {
  private:
   agent::Report make_report() const;
   std::vector<std::string> missing_nodes(size_t refusals_told) const;
+  std::string cause_of_restart(const rendezvous::State& state) const;
   void log_once(const std::string& reason);
   void write_events(const std::string& lines);
   void show_progress(const std::string& host, const std::string& text);

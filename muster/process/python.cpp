@@ -17,11 +17,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Candidate { kAbsent, kNotExecutable, kGood };
+enum class Candidate { kAbsent, kForbidden, kNotExecutable, kGood };
 
 Candidate judge(const std::string& file) {
   struct stat info;
-  if (stat(file.c_str(), &info) != 0) return errno == EACCES ? Candidate::kNotExecutable : Candidate::kAbsent;
+  if (stat(file.c_str(), &info) != 0) return errno == EACCES ? Candidate::kForbidden : Candidate::kAbsent;
   if (!S_ISREG(info.st_mode)) return Candidate::kNotExecutable;
   return access(file.c_str(), X_OK) == 0 ? Candidate::kGood : Candidate::kNotExecutable;
 }
@@ -68,6 +68,11 @@ std::optional<TorchVersion> torch_in(const fs::path& folder) {
 
 }  // namespace
 
+Error no_access(const std::string& path) {
+  return {ErrorKind::kNotExecutable, fmt::format("'{}' cannot be reached: a directory of its path denies access", path),
+          fmt::format("'namei -l {}' shows which one", shell_quote(path))};
+}
+
 Result<std::string> find_program(const std::string& name, const std::string& path) {
   if (name.find('/') != std::string::npos) {
     switch (judge(name)) {
@@ -75,19 +80,21 @@ Result<std::string> find_program(const std::string& name, const std::string& pat
         return name;
       case Candidate::kNotExecutable:
         return not_executable(name);
+      case Candidate::kForbidden:
+        return no_access(name);
       case Candidate::kAbsent:
         return Error{ErrorKind::kNotFound, fmt::format("{} does not exist", name),
                      "check the path; relative ones start at the current directory"};
     }
   }
-  std::string refused;
+  std::optional<Error> refused;
   for (std::string_view folder : split(path, ':')) {
     std::string file = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
     Candidate candidate = name.empty() ? Candidate::kAbsent : judge(file);
     if (candidate == Candidate::kGood) return file;
-    if (candidate == Candidate::kNotExecutable && refused.empty()) refused = file;
+    if (candidate == Candidate::kNotExecutable && !refused) refused = not_executable(file);
   }
-  if (!refused.empty()) return not_executable(refused);
+  if (refused) return *std::move(refused);
   return Error{ErrorKind::kNotFound, fmt::format("there is no program '{}' on PATH", name),
                "check the name, or write its path"};
 }

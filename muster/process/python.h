@@ -15,6 +15,9 @@ inline constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 // First executable file of that name on PATH (or the name itself if it has a slash): kNotFound or kNotExecutable else.
 Result<std::string> find_program(const std::string& name, const std::string& path);
 
+// For a path of which a directory may not be searched: kNotExecutable.
+Error no_access(const std::string& path);
+
 // `python`, else `python3`, on PATH; PYTHON_EXEC, where set, instead.
 Result<std::string> find_python(const GetEnv& getenv);
 

@@ -1,8 +1,12 @@
 """Bad input: one sentence that says what is wrong and what to do, the right exit code, and nothing started."""
 
+import os
+import pathlib
 import resource
+import shutil
 import socket
 import subprocess
+import tempfile
 
 import pytest
 
@@ -61,8 +65,8 @@ def test_habits_of_accelerate_and_deepspeed(refused, habit, ours):
 
 
 def test_unknown_verb_names_the_nearest(refused):
-    assert refused(["rnu", "SCRIPT"]) == "'rnu' is no verb; did you mean 'muster run'?"
-    assert refused(["train.py"]) == "'train.py' is no verb; to run it write muster run train.py"
+    assert refused(["rnu", "SCRIPT"]) == "unknown verb 'rnu'; did you mean 'muster run'?"
+    assert refused(["train.py"]) == "unknown verb 'train.py'; to run it write muster run train.py"
     assert "write muster run --nproc-per-node" in refused(["--nproc-per-node", 2, "SCRIPT"])
     assert "muster --help" in refused([])
     assert refused(["--verson"]) == "unknown option '--verson'; did you mean '--version'?"
@@ -72,7 +76,7 @@ def test_unknown_word_of_a_verb_names_the_nearest(refused):
     assert refused(["accelerate", "lanch", "SCRIPT"]) == "'lanch' is no sub-command; did you mean 'muster accelerate launch'?"
     assert refused(["completion", "bsh"]) == "'bsh' is not supported; did you mean 'muster completion bash'?"
     assert refused(["completion", "powershell"]) == "'powershell' is not supported; choose bash|zsh|fish"
-    assert refused(["help", "rnu"]) == "'rnu' is no verb; did you mean 'muster help run'?"
+    assert refused(["help", "rnu"]) == "unknown verb 'rnu'; did you mean 'muster help run'?"
 
 
 def test_missing_program(refused):
@@ -85,6 +89,22 @@ def test_missing_program(refused):
         "./a.out does not exist; check the path; relative ones start at the current directory"
     )
     assert "set it to a Python" in refused(["run", "SCRIPT"], code=127, env={"PYTHON_EXEC": "/nowhere"})
+
+
+def test_a_directory_that_denies_access(muster):
+    if os.getuid() != 0:
+        pytest.skip("needs root to become another user")
+    with tempfile.TemporaryDirectory() as base:
+        os.chmod(base, 0o755)
+        program = shutil.copy(muster, base)
+        os.mkdir(f"{base}/closed", mode=0o700)
+        script = pathlib.Path(base, "closed/train.py")
+        script.touch()
+        as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program]
+        for words in ([script], ["--no-python", script]):
+            done = subprocess.run([*as_nobody, "run", *words], capture_output=True, text=True, env=clean_env(), cwd="/")
+            assert done.returncode == 126, done
+            assert f"'{script}' cannot be reached: a directory of its path denies access" in done.stderr
 
 
 def test_program_that_is_not_executable(refused, tmp_path):

@@ -9,6 +9,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 import zipapp
 
@@ -124,6 +125,16 @@ def test_one_failure_stops_the_others(start, fifo):
     assert "rank 1" in err and "exit code 3" in err
 
 
+def test_a_dry_run_shows_common_variables_once(run_muster):
+    shown = run_muster([*RUN, "--env", "TOPIC=trees", "--dry-run", "--no-python", "/bin/true"]).stdout
+    every, rank_0, rank_1 = re.split(r"^rank \d\n", shown.split("\nevery rank\n")[1], flags=re.M)
+    assert "    TOPIC=trees\n" in every and "    WORLD_SIZE=2\n" in every
+    assert shown.count("TOPIC") == shown.count("    WORLD_SIZE=") == 1
+    assert "    RANK=0\n" in rank_0 and "    RANK=1\n" in rank_1 and "    RANK=" not in every
+    alone = run_muster(["run", "--nproc-per-node", "1", "--dry-run", "--no-python", "/bin/true"]).stdout
+    assert "every rank" not in alone and "    WORLD_SIZE=1\n" in alone
+
+
 # --- Restarts -----------------------------------------------------------------------------------------------------
 
 
@@ -139,6 +150,15 @@ def test_restarts_until_success_with_all_logs_kept(run_muster, tmp_path):
     for attempt in range(2):
         logs = [run_dir / f"attempt_{attempt}/{rank}/stdout.log" for rank in range(2)]
         assert any(log.read_text() for log in logs)
+
+
+@pytest.mark.parametrize("nodes, rank", [([], "rank 1"), (["--local-nodes", "2"], "rank 1 on node0")], ids=["alone", "nodes"])
+def test_a_restart_names_the_exception(run_muster, nodes, rank):
+    code = ("import os; e = os.environ\n"
+            "if e['RANK'] == '1' and e['TORCHELASTIC_RESTART_COUNT'] == '0': raise ValueError('bad batch')")
+    result = run_muster([*RUN, *nodes, "--max-restarts", "1", "--no-python", sys.executable, "-c", code])
+    assert result.returncode == 0, result.stderr
+    assert re.findall(rf"restart 1 of 1: {rank} failed \(exit code 1: ValueError: bad batch\)$", result.stderr, re.M)
 
 
 def test_restarts_run_out(run_muster, tmp_path):
@@ -316,6 +336,7 @@ def test_second_interrupt_is_immediate(start):
     job.send_signal(signal.SIGINT)
     _, err = job.communicate(timeout=30)
     assert job.returncode == 130
+    assert "SIGINT: stopping 2 workers, SIGKILL in 1000 s; press Ctrl-C again to kill them now" in err
     assert "second SIGINT: killing 2 workers" in err
 
 

@@ -111,6 +111,14 @@ std::string exception_of(const WorkerOutcome& worker) {
   return worker.error_file ? printable(first_line(worker.error_file->message)) : std::string();
 }
 
+std::string failure_in_short(const WorkerOutcome& worker) {
+  constexpr size_t kLongest = 200;
+  std::string exception = exception_of(worker);
+  if (exception.empty()) return worker.status.text();
+  if (exception.size() > kLongest) exception = printable(exception.substr(0, kLongest)) + "…";
+  return fmt::format("{}: {}", worker.status.text(), exception);
+}
+
 std::string failure_words(const WorkerOutcome& worker) {
   if (auto words = last_words(worker.output); !words.first_exception.empty()) return words.first_exception;
   if (worker.error_file) {

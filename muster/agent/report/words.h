@@ -22,6 +22,9 @@ bool lost_a_child_to_memory(const WorkerOutcome& worker);
 // The exception a worker ended with, from its stderr or its error file; empty for none.
 std::string exception_of(const WorkerOutcome& worker);
 
+// The same in a line of the log: "exit code 1: ValueError: bad batch".
+std::string failure_in_short(const WorkerOutcome& worker);
+
 // The words that tell why: of the first exception of its chain, of the error file, or its last lines.
 std::string failure_words(const WorkerOutcome& worker);
 

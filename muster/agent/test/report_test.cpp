@@ -182,17 +182,21 @@ TEST(Render, AFailureOfOurOwn) {
 
 TEST(MakeReport, SaysWhyInputWasNone) {
   using Kind = StdinSpec::Kind;
-  const std::string note = "rank 1 asked for input, and nobody types there; --stdin 1 hands it yours (on one node)";
-  auto note_of = [](const std::string& exception, StdinSpec input) {
+  const std::string note = "rank 1 asked for input and has none; --stdin 1 gives it yours";
+  const std::string several =
+      "rank 1 asked for input, and in a job of several nodes no worker has any; debug it on one node with --stdin RANK, "
+      "or with a debugger that listens on a port (PYTHONBREAKPOINT=remote_pdb.set_trace)";
+  auto note_of = [](const std::string& exception, StdinSpec input, bool several_nodes = false) {
     JobSpec job;
     job.stdin_spec = input;
     std::vector<WorkerOutcome> workers = {Worker(0, killed(SIGTERM), 3).stopped(2).outcome,
                                           Worker(1, exited(1), 2).raised(1, exception).outcome};
     Verdict verdict = judge(workers);
-    return make_report(job, "worker-failed", 1, workers, verdict).note;
+    return make_report(job, "worker-failed", 1, workers, verdict, several_nodes).note;
   };
   for (const char* exception : {"bdb.BdbQuit", "EOFError: EOF when reading a line"}) {
     EXPECT_EQ(note_of(exception, {Kind::kNone, 0}), note);
+    EXPECT_EQ(note_of(exception, {Kind::kNone, 0}, true), several);
     EXPECT_EQ(note_of(exception, {Kind::kRank, 0}), note);
     for (StdinSpec has : {StdinSpec{Kind::kRank, 1}, StdinSpec{Kind::kAll, 0}, StdinSpec{Kind::kInherit, 0}})
       EXPECT_EQ(note_of(exception, has), "");

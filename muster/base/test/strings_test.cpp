@@ -54,7 +54,7 @@ TEST(Strings, ShellQuoteRoundTripsThroughTheShell) {
 
 TEST(Strings, EditDistance) {
   EXPECT_EQ(edit_distance("nproc", "nproc"), 0u);
-  EXPECT_EQ(edit_distance("nporc", "nproc"), 2u);
+  EXPECT_EQ(edit_distance("nporc", "nproc"), 1u) << "two neighbours swapped are one slip";
   EXPECT_EQ(edit_distance("", "abc"), 3u);
 }
 
@@ -64,6 +64,7 @@ TEST(NearestWord, IsOneOfFewEdits) {
   EXPECT_EQ(nearest_word("no", {"on", "ps"}), std::nullopt) << "nothing of it is left";
   EXPECT_EQ(nearest_word("fsh", {"bash", "zsh", "fish"}), "fish");
   EXPECT_EQ(nearest_word("", {"a", "launch"}), std::nullopt);
+  EXPECT_EQ(nearest_word("stop", {"store", "status"}), std::nullopt) << "another word";
 }
 
 }  // namespace

@@ -119,13 +119,23 @@ TEST(ArgumentParser, NamesTheNearestOption) {
             "unknown option '--nprocs'; did you mean '--nproc-per-node'?");
   EXPECT_EQ(error(Verb::kRun, {"--restarts=3", "a.py"}), "unknown option '--restarts'; did you mean '--max-restarts'?");
   EXPECT_EQ(error(Verb::kRun, {"--max_retries", "3", "a.py"}),
-            "unknown option '--max_retries'; did you mean '--max-restarts'?");
+            "unknown option '--max_retries'; write --max-restarts N");
   EXPECT_EQ(error(Verb::kRun, {"--nporc", "2", "a.py"}), "unknown option '--nporc'; did you mean '--nproc-per-node'?");
   EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a"}),
-            "unknown option '--frobnicate'; 'muster run --help' lists them all");
+            "unknown option '--frobnicate'; 'muster run --help' lists all options");
   EXPECT_EQ(error(Verb::kRun, {"--epochs", "3", "train.py"}),
-            "unknown option '--epochs'; if it is one of train.py, write it behind train.py; 'muster run --help' lists "
-            "them all");
+            "unknown option '--epochs'; if it is an option of train.py, write it after train.py; 'muster run --help' "
+            "lists all options");
+}
+
+TEST(ArgumentParser, AnOptionThatTookTheScriptIsNamed) {
+  const std::string sentence =
+      "nothing to run: option '--log-dir' has taken train.py as its value; write muster run --log-dir DIR train.py";
+  EXPECT_EQ(error(Verb::kRun, {"--log-dir", "train.py"}), sentence);
+  EXPECT_EQ(error(Verb::kRun, {"--nproc-per-node", "2", "--log-dir", "train.py", "--lr", "3"}), sentence);
+  EXPECT_EQ(error(Verb::kRun, {"--log-dir=train.py"}), "nothing to run; write muster run PROGRAM [ARGUMENT…]");
+  EXPECT_EQ(error(Verb::kTorchrun, {"--log-dir", "train.py"}),
+            "the following arguments are required: training_script, training_script_args");
 }
 
 TEST(ArgumentParser, SaysWhatIsMissing) {

@@ -54,6 +54,25 @@ TEST(JobOptions, RefusesANumberOfWorkersThatIsNone) {
             "PET_NPROC_PER_NODE: 'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
 }
 
+TEST(JobOptions, HostsAreSeparatedByCommas) {
+  Machine machine;
+  EXPECT_EQ(machine.error({"--hosts", "n1", "n2", "n3", "train.py", "--lr", "1"}),
+            "--hosts: the list ends at the blank, and 'n2' is not a program; write --hosts n1,n2,n3 train.py");
+  EXPECT_EQ(machine.plan(Verb::kRun, {"--hosts", "n1,n2", "train.py", "train.py"}).ok(), true);
+  EXPECT_EQ(machine.plan(Verb::kRun, {"--hosts", "n1", "--no-python", "tool", "train.py"}).ok(), true);
+  EXPECT_EQ(machine.plan(Verb::kRun, {"--hosts", "n1", "tool", "--fast"}).ok(), true) << "a tool that only n1 has";
+}
+
+TEST(JobOptions, OptionsBehindTheProgramAreNoted) {
+  Machine machine;
+  EXPECT_EQ(notes(machine, {"train.py", "--nproc-per-node", "2"}),
+            "--nproc-per-node comes after train.py, so train.py gets it and muster does not; options of muster come "
+            "before: muster run --nproc-per-node N|gpu|cpu|xpu|auto train.py\n");
+  EXPECT_EQ(notes(machine, {"--nnodes=1", "train.py", "--nnodes=2"}), "") << "it was given to muster too";
+  EXPECT_EQ(notes(machine, {"train.py", "--", "--nproc-per-node", "2"}), "") << "expressly the program's";
+  EXPECT_EQ(notes(machine, {"train.py", "--log-dir", "x", "--mode", "fast"}), "") << "programs have these too";
+}
+
 TEST(JobOptions, TakesGpusAsSlurmWritesThem) {
   Machine machine;
   EXPECT_EQ(machine.run({"--nproc-per-node=v100:4", "train.py"}).workers, 4);
@@ -255,7 +274,12 @@ TEST(JobOptions, AProgramThatCannotBeRun) {
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"--no-python", "nothing"}).error()), 127);
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"dir"}).error()), 126);
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"secret.py"}).error()), 126);
-  EXPECT_EQ(machine.plan(Verb::kRun, {"secret.py"}).error().text(), "'secret.py' may not be read; chmod +r secret.py");
+  EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"/closed/train.py"}).error()), 126);
+  EXPECT_EQ(machine.plan(Verb::kRun, {"/closed/train.py"}).error().text(),
+            "'/closed/train.py' cannot be reached: a directory of its path denies access; 'namei -l /closed/train.py' "
+            "shows which one");
+  EXPECT_EQ(machine.plan(Verb::kRun, {"secret.py"}).error().text(),
+            "'secret.py' cannot be read: permission denied; chmod +r secret.py");
   EXPECT_EQ(exit_code(machine.plan(Verb::kRun, {"--run-path", "nothing.py"}).error()), 127);
   machine.python.reset();
   EXPECT_EQ(machine.error({"train.py"}), "no python on PATH; install it");

@@ -20,11 +20,13 @@ struct Machine {
   process::GpuCount gpus;
   std::optional<std::string> python = "/usr/bin/python3";
   std::optional<process::TorchVersion> torch = process::TorchVersion{2, 13, "2.13.0"};
-  std::map<std::string, PathKind> files = {{"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable},
-                                           {"tool.py", PathKind::kExecutable},   {"pkg", PathKind::kPackage},
-                                           {"dir", PathKind::kDirectory},        {"app.pyz", PathKind::kZip},
-                                           {"secret.py", PathKind::kUnreadable}, {"script", PathKind::kFile},
-                                           {"./bin/x", PathKind::kExecutable},   {"hello", PathKind::kMusterScript}};
+  std::map<std::string, PathKind> files = {
+      {"train.py", PathKind::kFile},        {"tool", PathKind::kExecutable},
+      {"tool.py", PathKind::kExecutable},   {"pkg", PathKind::kPackage},
+      {"dir", PathKind::kDirectory},        {"app.pyz", PathKind::kZip},
+      {"secret.py", PathKind::kUnreadable}, {"/closed/train.py", PathKind::kForbidden},
+      {"script", PathKind::kFile},          {"./bin/x", PathKind::kExecutable},
+      {"hello", PathKind::kMusterScript}};
   std::map<std::string, std::string> programs = {
       {"hostname", "/bin/hostname"}, {"ssh", "/bin/ssh"}, {"tool", "./tool"}};
   std::optional<uint16_t> taken_port;
