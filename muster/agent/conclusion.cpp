@@ -2,6 +2,8 @@
 
 #include "muster/agent/error_file.h"
 #include "muster/agent/publication.h"
+#include "muster/agent/stop_cause.h"
+#include "muster/process/own_environment.h"
 #include "muster/process/signals.h"
 #include "muster/rendezvous/protocol.h"
 
@@ -44,6 +46,7 @@ int Conclusion::signalled(int signal, int launcher_pid, std::vector<WorkerOutcom
   Verdict verdict = judge(outcomes);
   Report result = report("signalled", code, std::move(outcomes), std::move(verdict));
   result.signal = signal;
+  result.note = scheduler_cause(signal, process::own_environment());
   publish(result);
   if (torchrun_) {
     constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.api.SignalException";

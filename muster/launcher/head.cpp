@@ -7,7 +7,9 @@
 #include "muster/agent/publication.h"
 #include "muster/agent/report/outcome_codec.h"
 #include "muster/agent/report/words.h"
+#include "muster/agent/stop_cause.h"
 #include "muster/base/printable.h"
+#include "muster/process/own_environment.h"
 #include "muster/process/signals.h"
 
 namespace muster::launcher {
@@ -216,6 +218,8 @@ std::string Head::ended(const Decision& decision) {
     start_error_.clear();
   }
   hide_waiting();
+  if (decision.ending == "signalled")
+    stop_cause_ = agent::scheduler_cause(signal_.value_or(SIGTERM), process::own_environment());
   if (on_ended) on_ended();
   if (decision.ending == "succeeded") return {};
   return agent::report_text(job_, make_report(), false);
@@ -261,6 +265,7 @@ agent::Report Head::make_report() const {
   if (!start_error_.empty()) report.kind = "muster-failed";
   if (ending == "signalled") {
     report.signal = signal_.value_or(SIGTERM);
+    report.note = stop_cause_;
     report.signalled_host = signalled_host_;
   }
   if (ending == "join-timeout") report.kind = kind_of_refusal(ending_->exit_code);

@@ -84,6 +84,7 @@ class Head : public rendezvous::CoordinatorClient {
   std::vector<std::string> lost_;  // of the last round
   std::optional<int> signal_;
   std::string signalled_host_;
+  std::string stop_cause_;  // what the scheduler says of that signal; empty if it says nothing
 
   int judged_round_ = -1;
   std::vector<agent::WorkerOutcome> outcomes_;  // of that round

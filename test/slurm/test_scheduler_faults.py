@@ -110,7 +110,16 @@ def test_scancel(slurm, beats):
     assert batch.end().state == "CANCELLED"
     for name in lab.cluster.names:
         lab.cluster.wait_no_worker(name)
-    batch.wait_err("SIGTERM")
+    batch.wait_err(f" was stopped: Slurm cancelled job {batch.id} (SIGTERM)\n")
+
+
+def test_sigterm_that_is_not_slurms(slurm, beats):
+    """The job goes on for Slurm: nothing was cancelled."""
+    lab = slurm(2, gpus=0)
+    batch = start(lab, beats)
+    batch.control("scancel", "-b", "-s", "TERM")
+    batch.wait_err(" was stopped: muster received SIGTERM\n")
+    batch.control("scancel")
 
 
 @pytest.mark.parametrize("how", [[], ["-b"], ["-f"]], ids=["steps", "batch", "both"])

@@ -102,6 +102,14 @@ void add_root_cause(Text& text, const Report& report) {
   text.field("command", printable(shell_quote(report.command)));
 }
 
+// "muster received SIGTERM", "Slurm cancelled job 42 (SIGTERM)".
+std::string stop_text(const Report& report) {
+  const std::string signal = process::signal_name(report.signal);
+  if (!report.note.empty()) return fmt::format("{} ({})", printable(report.note), signal);
+  const std::string whose = report.signalled_host.empty() ? "" : printable(report.signalled_host) + "'s ";
+  return fmt::format("{}muster received {}", whose, signal);
+}
+
 }  // namespace
 
 std::string render(const Report& report, bool colour) {
@@ -110,14 +118,12 @@ std::string render(const Report& report, bool colour) {
   if (judged && report.verdict.has_root_cause()) {
     add_root_cause(text, report);
   } else if (report.kind == "signalled") {
-    const std::string whose = report.signalled_host.empty() ? "" : printable(report.signalled_host) + "'s ";
-    text.headline(fmt::format("{} was stopped: {}muster received {}", printable(report.entrypoint), whose,
-                              process::signal_name(report.signal)));
+    text.headline(fmt::format("{} was stopped: {}", printable(report.entrypoint), stop_text(report)));
   } else {
     text.headline(fmt::format("{} failed: {}", printable(report.entrypoint),
                               report.message.empty() ? "the workers were stopped" : printable(report.message)));
   }
-  if (!report.note.empty()) text.field("note", printable(report.note));
+  if (!report.note.empty() && report.kind != "signalled") text.field("note", printable(report.note));
   std::string_view label = report.kind == "node-lost" ? "lost" : "missing";
   for (const std::string& lost : report.lost_nodes) text.field(std::exchange(label, ""), printable(lost));
   if (judged) add_others(text, report);

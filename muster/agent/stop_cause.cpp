@@ -1,0 +1,56 @@
+#include "muster/agent/stop_cause.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "muster/base/strings.h"
+#include "muster/process/command.h"
+
+namespace muster::agent {
+namespace {
+
+// The value in a line of " NAME=value"; empty for none.
+std::string_view field(std::string_view line, std::string_view name) {
+  for (std::string_view word : split(line, ' '))
+    if (word.size() > name.size() && word.starts_with(name) && word[name.size()] == '=')
+      return word.substr(name.size() + 1);
+  return {};
+}
+
+std::string variable(const process::Environment& environment, std::string_view name) {
+  const auto found = std::ranges::find(environment, name, [](const auto& entry) { return entry.first; });
+  return found == environment.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t restarts) {
+  for (std::string_view line : split(jobs, '\n')) {
+    if (field(line, "JobId") != id) continue;
+    const std::string_view state = field(line, "JobState");
+    for (std::string_view going_on : {"RUNNING", "SUSPENDED", "STOPPED", "CONFIGURING", "RESIZING", "SIGNALING"})
+      if (state == going_on) return {};
+    if (parse_int(field(line, "Restarts")).value_or(0) > restarts) return fmt::format("Slurm requeues job {}", id);
+    const std::string_view preempted = field(line, "PreemptTime");
+    if (state == "PREEMPTED" || (!preempted.empty() && preempted != "None" && preempted != "N/A"))
+      return fmt::format("Slurm preempted job {}", id);
+    if (state == "TIMEOUT" || field(line, "Reason") == "TimeLimit")
+      return fmt::format("job {} reached its time limit in Slurm", id);
+    if (state == "CANCELLED" || (state == "COMPLETING" && field(line, "Reason") == "None"))
+      return fmt::format("Slurm cancelled job {}", id);
+  }
+  return {};
+}
+
+std::string scheduler_cause(int signal, const process::Environment& environment) {
+  const std::string id = variable(environment, "SLURM_JOB_ID");
+  if (signal != SIGTERM || id.empty()) return {};
+  auto said =
+      process::run_command({"scontrol", "--oneliner", "show", "job", id}, environment, Deadline::in(kSchedulerTime));
+  if (!said) return {};
+  return slurm_cause(said->output, id, parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0));
+}
+
+}  // namespace muster::agent

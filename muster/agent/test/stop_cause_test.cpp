@@ -1,0 +1,51 @@
+#include "muster/agent/stop_cause.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace muster::agent {
+namespace {
+
+// As Slurm 22.05 writes it, cut short.
+std::string job(int id, const std::string& state, const std::string& reason, const std::string& more = "") {
+  return fmt::format(
+      "JobId={} JobName=a.sh UserId=root(0) JobState={} Reason={} Dependency=(null) Requeue=1 Restarts=0 BatchFlag=1 "
+      "{}\n",
+      id, state, reason, more);
+}
+
+TEST(StopCause, WhatSlurmSays) {
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None"), "42", 0), "Slurm cancelled job 42");
+  EXPECT_EQ(slurm_cause(job(42, "CANCELLED", "None"), "42", 0), "Slurm cancelled job 42");
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "TimeLimit"), "42", 0), "job 42 reached its time limit in Slurm");
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "PreemptTime=2026-11-16T18:13:31"), "42", 0),
+            "Slurm preempted job 42");
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "PreemptTime=None"), "42", 0), "Slurm cancelled job 42");
+  EXPECT_EQ(slurm_cause(job(42, "RUNNING", "None"), "42", 0), "") << "somebody's kill, or scancel -s TERM";
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "NodeDown"), "42", 0), "");
+  EXPECT_EQ(slurm_cause("", "42", 0), "");
+}
+
+TEST(StopCause, ARequeueIsNoCancellation) {
+  const std::string said = "JobId=42 JobState=COMPLETING Reason=None Requeue=1 Restarts=1\n";
+  EXPECT_EQ(slurm_cause(said, "42", 0), "Slurm requeues job 42");
+  EXPECT_EQ(slurm_cause(said, "42", 1), "Slurm cancelled job 42") << "it was requeued before this run";
+}
+
+TEST(StopCause, OfAnArrayOnlyThisTask) {
+  const std::string all =
+      job(42, "RUNNING", "None") + job(43, "COMPLETING", "None") + job(44, "COMPLETING", "TimeLimit");
+  EXPECT_EQ(slurm_cause(all, "42", 0), "");
+  EXPECT_EQ(slurm_cause(all, "43", 0), "Slurm cancelled job 43");
+}
+
+TEST(StopCause, ASchedulerIsAskedOnlyForItsOwnSignal) {
+  EXPECT_EQ(scheduler_cause(SIGINT, {{"SLURM_JOB_ID", "42"}, {"PATH", "/nowhere"}}), "");
+  EXPECT_EQ(scheduler_cause(SIGTERM, {{"PATH", "/nowhere"}}), "");
+  EXPECT_EQ(scheduler_cause(SIGTERM, {{"SLURM_JOB_ID", "42"}, {"PATH", "/nowhere"}}), "") << "there is no scontrol";
+}
+
+}  // namespace
+}  // namespace muster::agent
