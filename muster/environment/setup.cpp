@@ -53,7 +53,24 @@ constexpr std::string_view kFinders =
     "builtin printf '%s\\n' 'there is neither lmod nor environment-modules here' >&2; return 127; fi; }; "
     "ml() { unset -f ml; declare -F __muster_find_module >/dev/null && unset -f module && __muster_find_module; "
     "ml \"$@\"; }; fi; "
+    // The conda that made the environment in this directory: the base that it is or lies below, else the one that
+    // conda-meta/history names.
+    "__muster_maker() { local __muster_f __muster_p=${1%/} __muster_line; "
+    "if [[ $1 != */* || ! -d $__muster_p/conda-meta ]]; then return 0; fi; "
+    "for __muster_f in \"$__muster_p/bin/conda\" \"$__muster_p/../../bin/conda\"; do "
+    "if [[ -x $__muster_f ]]; then builtin printf '%s' \"$__muster_f\"; return 0; fi; done; "
+    "if [[ ! -r $__muster_p/conda-meta/history ]]; then return 0; fi; "
+    "while IFS= builtin read -r __muster_line; do if [[ $__muster_line == '# cmd: '/* ]]; then "
+    "__muster_f=${__muster_line#'# cmd: '}; __muster_f=${__muster_f%% *}; __muster_f=${__muster_f%/*}/conda; "
+    "if [[ -x $__muster_f ]]; then builtin printf '%s' \"$__muster_f\"; return 0; fi; fi; "
+    "done <\"$__muster_p/conda-meta/history\"; return 0; }; "
+    // What `conda activate` does with the directory of an environment, for a node that has no conda.
+    "__muster_activate() { local __muster_f; CONDA_PREFIX=$(builtin cd -- \"$1\" && builtin pwd) || return 1; "
+    "export CONDA_PREFIX CONDA_DEFAULT_ENV=$1 CONDA_SHLVL=1 PATH=$CONDA_PREFIX/bin:$PATH; set --; "
+    "for __muster_f in \"$CONDA_PREFIX\"/etc/conda/activate.d/*.sh; do "
+    "if [[ -r $__muster_f ]]; then source \"$__muster_f\"; fi; done; return 0; }; "
     "__muster_find_conda() { local __muster_f; for __muster_f in \"${CONDA_EXE-}\" \"$(type -P conda)\" "
+    "\"$(__muster_maker \"${__muster_prefix-}\")\" "
     "{\"${HOME-}\",/opt,/usr/local}/{miniconda3,miniforge3,mambaforge,anaconda3,miniconda,conda}/bin/conda; do "
     "if [[ -n $__muster_f && -x $__muster_f ]]; then "
     "eval \"$(\"$__muster_f\" shell.bash hook)\" && declare -F conda >/dev/null && return 0; fi; done; "
@@ -61,7 +78,8 @@ constexpr std::string_view kFinders =
     "if [[ -n $__muster_f && -x $__muster_f ]]; then eval \"$(\"$__muster_f\" shell hook --shell bash)\" && "
     "eval \"conda() { ${__muster_f##*/} \\\"\\$@\\\"; }\" && return 0; fi; done; return 1; }; "
     "if ! declare -F conda >/dev/null; then "
-    "conda() { unset -f conda; if __muster_find_conda; then conda \"$@\"; else "
+    "conda() { unset -f conda; if __muster_find_conda; then conda \"$@\"; "
+    "elif [[ ${1-} == activate && ${2-} == */* && -d $2/conda-meta ]]; then __muster_activate \"$2\"; else "
     "builtin printf '%s\\n' 'there is no conda here' >&2; return 127; fi; }; fi; "
     "__muster_venv() { local VIRTUAL_ENV_DISABLE_PROMPT=1 __muster_f=$1/bin/activate; set --; "
     "if [[ -r $__muster_f ]]; then source \"$__muster_f\"; else "
@@ -83,7 +101,7 @@ std::string_view call(Step::Kind kind) {
     case Step::Kind::kModule:
       return "module load \"$__muster_now\"; ";
     case Step::Kind::kConda:
-      return "conda activate \"$__muster_now\"; ";
+      return "__muster_prefix=$__muster_now; conda activate \"$__muster_now\"; ";
     case Step::Kind::kVenv:
       return "__muster_venv \"$__muster_now\"; ";
     case Step::Kind::kSource:

@@ -339,6 +339,24 @@ def test_conda_on_path_and_in_prologues(run, tmp_path, conda):
     assert done.stdout == "CONDA_DEFAULT_ENV=trains\n", done.stderr
 
 
+@pytest.mark.parametrize("where", ["base", "history", "nowhere"])
+def test_the_conda_that_made_a_prefix(run, tmp_path, conda, where):
+    """Neither CONDA_EXE nor PATH leads to a conda: the prefix does, and without any it is activated all the same."""
+    env = {**conda, "CONDA_EXE": None, "CONDA_SHLVL": None, "HOME": "/nonexistent"}
+    prefix, maker = tmp_path / "envs/trains", ""
+    if where != "nowhere":
+        maker = tmp_path / "bin/conda" if where == "base" else tmp_path / "elsewhere/bin/conda"
+        maker.parent.mkdir(parents=True)
+        maker.symlink_to(CONDA)
+    if where == "history":
+        (prefix / "conda-meta/history").write_text(f"==> 2024-01-01 00:00:00 <==\n# cmd: {maker} create -p {prefix} python\n")
+    done = run("--conda", prefix, *say("CONDA_PREFIX", "FROM_ACTIVATE_D", "PATH", "CONDA_EXE"), env=env)
+    values = dict(line.split("=", 1) for line in done.stdout.splitlines())
+    assert (values["CONDA_PREFIX"], values["FROM_ACTIVATE_D"]) == (str(prefix), str(prefix)), done.stderr
+    assert values["PATH"].startswith(f"{prefix}/bin:")
+    assert not maker or os.path.samefile(values["CONDA_EXE"], maker)
+
+
 def test_a_conda_environment_that_does_not_exist(run, conda):
     done = run("--conda", "nope", "echo", "started", env=conda)
     assert (done.returncode, done.stdout) == (2, "")
