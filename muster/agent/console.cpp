@@ -69,6 +69,10 @@ void Console::set_spool(const std::string& directory, uint64_t cap) {
   for (auto& sink : sinks_) sink->set_spool(directory, cap);
 }
 
+void Console::hold_back() {
+  for (auto& sink : sinks_) sink->hold_back();
+}
+
 std::string& Console::begin(Stream stream, const void* writer) { return sink(stream).begin(writer); }
 void Console::commit(Stream stream) { sink(stream).commit(); }
 bool Console::line_open_by(Stream stream, const void* writer) const { return sink(stream).line_open_by(writer); }
@@ -120,6 +124,8 @@ void Console::say_what_stdout_lost() {
   if (sinks_[0] == sinks_[1]) return;
   if (uint64_t lines = sinks_[0]->dropped_lines(); lines > 0)
     log_.warn("stdout has lost {} {}", lines, lines == 1 ? "line" : "lines");
+  if (uint64_t bytes = sinks_[0]->unwritten(); bytes > 0)
+    log_.warn("stdout: the last {} bytes are lost: its reader has stopped reading", bytes);
 }
 
 }  // namespace muster::agent

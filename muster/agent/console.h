@@ -42,6 +42,8 @@ class Console {
   int columns(Stream stream) const { return options_.columns[static_cast<size_t>(stream)]; }
   // Where the temporary file lies and how large it may grow; beyond that whole lines are dropped, counted and said.
   void set_spool(const std::string& directory, uint64_t cap);
+  // Nothing is dropped at the cap: has_room() is false instead, until the reader has caught up.
+  void hold_back();
 
   // For bulk: append to what begin() returns, then commit(). `writer` tells who leaves a line unfinished: another
   // writer's text then starts on a new one. A live line is cleared before and drawn again after.
@@ -73,7 +75,8 @@ class Console {
   void on_idle(std::function<void()> callback);
   // Lines that never reached the console: a slow reader with a full spool, or a full disk.
   uint64_t dropped_lines() const;
-  // At the end, on stderr: how many lines stdout has lost, if any. What stderr lost is said in stderr itself.
+  // At the end, on stderr: what stdout has lost, if anything, and what its reader has not taken. What stderr lost is said
+  // in stderr itself.
   void say_what_stdout_lost();
 
  private:

@@ -197,8 +197,7 @@ Result<void> Supervisor::prepare() {
   MUSTER_TRY(cpus_, cpus_of_workers(job_));
   if (uplink_)
     uplink_->on_reconnected([this] {
-      console_.log().warn(
-          "the connection that brings output to the launcher was lost and is there again: lines may be missing");
+      console_.log().info("the connection that brings output to the launcher was lost and has been made anew");
     });
   Events::Send send;
   if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
@@ -520,6 +519,10 @@ int Supervisor::conclude() {
   tell_logs();
   int code = conclude_now();
   wait_for_console();
+  if (uplink_) {
+    uplink_->end();
+    wait_for_console();
+  }
   return code;
 }
 

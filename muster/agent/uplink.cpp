@@ -13,9 +13,9 @@ namespace {
 constexpr size_t kReadSize = 64 << 10;
 // A line longer than this travels in pieces.
 constexpr size_t kLongestLine = 256 << 10;
-// What may wait for the network before the pipes have to.
-constexpr size_t kMostUnsent = 1 << 20;
 constexpr auto kConnectTime = std::chrono::seconds(30);
+constexpr auto kLastConnectTime = std::chrono::seconds(10);  // when the job is over
+constexpr auto kCheckPeriod = std::chrono::milliseconds(250);
 // A launcher that takes the connection and closes it is not asked without a pause.
 constexpr auto kAgainPause = std::chrono::milliseconds(100);
 constexpr auto kLivePeriod = std::chrono::milliseconds(50);  // more often nobody sees
@@ -37,12 +37,14 @@ Result<std::unique_ptr<Uplink>> Uplink::open(net::EventLoop& loop) {
 Uplink::~Uplink() {
   loop_.cancel(live_timer_);
   loop_.cancel(again_timer_);
+  loop_.cancel(check_timer_);
   if (!reading_) return;
   for (Pipe& pipe : pipes_) loop_.unwatch(pipe.read.get());
 }
 
-void Uplink::connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node) {
-  target_ = {launcher, token, node};
+void Uplink::connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node,
+                     Duration patience) {
+  target_ = {launcher, token, node, patience};
   loop_.cancel(std::exchange(again_timer_, 0));
   connect();
 }
@@ -51,30 +53,52 @@ void Uplink::connect() {
   rendezvous::Channel::Options options;
   options.token = target_.token;
   options.purpose = rendezvous::Purpose::kOutput;
-  connector_ =
-      rendezvous::Connector::start(loop_, {target_.launcher}, options, kConnectTime, Deadline::in(kConnectTime),
-                                   [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
-                                     if (!channel) return give_up();
-                                     opened(*std::move(channel));
-                                   });
+  const Duration time = over_ ? Duration(kLastConnectTime) : Duration(kConnectTime);
+  connector_ = rendezvous::Connector::start(loop_, {target_.launcher}, options, time, Deadline::in(time),
+                                            [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
+                                              if (!channel) return give_up();
+                                              opened(*std::move(channel));
+                                            });
 }
 
 void Uplink::opened(std::unique_ptr<rendezvous::Channel> channel) {
   channel_ = std::move(channel);
   channel_->resume_on(loop_, {.opened = {},
-                              .received = [](std::string_view) {},
-                              .closed = [this](const Error&) { loop_.defer([this] { lost(); }); },
+                              .received = [this](std::string_view bytes) { received(bytes); },
+                              .closed =
+                                  [this](const Error& why) {
+                                    loop_.defer([this, by_peer = why.kind == ErrorKind::kPeer] { lost(by_peer); });
+                                  },
                               .drained = [this] { update(); }});
   channel_->send(rendezvous::encode(rendezvous::OutputHello{target_.node}));
-  send_events();
+  expect_answer();
   if (std::exchange(was_connected_, true) && on_reconnected_) on_reconnected_();
   update();
 }
 
-void Uplink::lost() {
-  if (gone_) return;
-  if (over_) return give_up();
+void Uplink::received(std::string_view bytes) {
+  auto message = rendezvous::decode(bytes);
+  const auto* taken = message ? std::get_if<rendezvous::OutputTaken>(&*message) : nullptr;
+  if (taken == nullptr) return;
+  expect_answer();
+  for (; acknowledged_ < taken->chunks && !kept_.empty(); ++acknowledged_) {
+    kept_bytes_ -= kept_.front().size();
+    kept_.pop_front();
+  }
+  if (!std::exchange(ready_, true))
+    for (const std::string& chunk : kept_) channel_->send(chunk);
+  update();
+}
+
+void Uplink::lost(bool closed_by_launcher) {
+  if (gone_ || !channel_) return;
+  if (over_ && closed_by_launcher) return give_up();
+  connect_again();
+}
+
+void Uplink::connect_again() {
   channel_.reset();
+  ready_ = false;
   shown_.clear();
   update();
   again_timer_ = loop_.call_after(kAgainPause, [this] {
@@ -88,12 +112,14 @@ void Uplink::give_up() {
   loop_.cancel(again_timer_);
   connector_.reset();
   channel_.reset();
+  ready_ = false;
+  kept_.clear();
   update();
 }
 
 // Reads while somebody takes it; wakes who waits for everything to be gone.
 void Uplink::update() {
-  const bool wanted = gone_ || (channel_ && channel_->unsent() < kMostUnsent);
+  const bool wanted = gone_ || (ready_ && kept_bytes_ < rendezvous::kOutputWindow);
   if (wanted != reading_) {
     reading_ = wanted;
     for (uint8_t stream : {0, 1}) {
@@ -111,7 +137,7 @@ void Uplink::update() {
 void Uplink::readable(uint8_t stream) {
   char buffer[kReadSize];
   const ssize_t size = ::read(pipes_[stream].read.get(), buffer, sizeof buffer);
-  if (size > 0 && channel_) send_lines(stream, {buffer, static_cast<size_t>(size)});
+  if (size > 0 && !gone_) send_lines(stream, {buffer, static_cast<size_t>(size)});
   // Nobody could be told why there is no connection but whoever started us, on the way that led here.
   if (size > 0 && !was_connected_ && stream == 1) [[maybe_unused]]
     ssize_t told = ::write(STDERR_FILENO, buffer, static_cast<size_t>(size));
@@ -129,7 +155,34 @@ void Uplink::send_lines(uint8_t stream, std::string_view bytes) {
   rendezvous::Chunk chunk{.stream = stream, .bytes = std::move(line)};
   chunk.bytes.append(bytes.substr(0, whole));
   line.assign(bytes.substr(whole));
-  channel_->send(rendezvous::encode(chunk));
+  send(chunk);
+}
+
+// Kept until it is acknowledged.
+void Uplink::send(const rendezvous::Chunk& chunk) {
+  if (gone_) return;
+  if (kept_.empty()) expect_answer();
+  kept_.push_back(rendezvous::encode(chunk));
+  kept_bytes_ += kept_.back().size();
+  if (ready_) channel_->send(kept_.back());
+}
+
+// From now on.
+void Uplink::expect_answer() {
+  checked_ = Clock::now();
+  answer_due_ = checked_ + target_.patience;
+  if (check_timer_ == 0) check_timer_ = loop_.call_after(kCheckPeriod, [this] { check_answer(); });
+}
+
+// A connection that swallows everything is made anew.
+void Uplink::check_answer() {
+  check_timer_ = 0;
+  if (!channel_ || (ready_ && kept_.empty())) return;
+  const TimePoint now = Clock::now();
+  // This process stood still: the answer may be there, unread.
+  if (now - std::exchange(checked_, now) > 4 * kCheckPeriod) answer_due_ = std::max(answer_due_, now + kCheckPeriod);
+  if (now >= answer_due_) return connect_again();
+  check_timer_ = loop_.call_after(kCheckPeriod, [this] { check_answer(); });
 }
 
 void Uplink::set_live_line(std::string text) {
@@ -145,31 +198,28 @@ void Uplink::set_live_line(std::string text) {
 // One that nobody has room for is not worth keeping.
 void Uplink::send_live_line() {
   live_timer_ = 0;
-  if (!channel_ || !channel_->is_open() || live_line_ == shown_) return;
+  if (!ready_ || !channel_->is_open() || live_line_ == shown_) return;
   if (!live_line_.empty() && channel_->unsent() > 0) return;
   shown_ = live_line_;
   channel_->send(rendezvous::encode(rendezvous::Chunk{rendezvous::Chunk::kLiveLine, shown_}));
 }
 
 void Uplink::send_event(std::string_view line) {
-  if (gone_) return;
-  events_ += line;
-  send_events();
-}
-
-void Uplink::send_events() {
-  if (events_.empty() || !channel_ || !channel_->is_open()) return;
-  channel_->send(rendezvous::encode(rendezvous::Chunk{rendezvous::Chunk::kEvents, std::exchange(events_, {})}));
+  send(rendezvous::Chunk{rendezvous::Chunk::kEvents, std::string(line)});
 }
 
 void Uplink::flush() {
   for (uint8_t stream : {0, 1}) {
     std::string& line = pipes_[stream].line;
     int waiting = 0;
-    if (line.empty() || !channel_ || ::ioctl(pipes_[stream].read.get(), FIONREAD, &waiting) != 0 || waiting > 0)
-      continue;
-    channel_->send(rendezvous::encode(rendezvous::Chunk{stream, std::exchange(line, {})}));
+    if (line.empty() || ::ioctl(pipes_[stream].read.get(), FIONREAD, &waiting) != 0 || waiting > 0) continue;
+    send(rendezvous::Chunk{stream, std::exchange(line, {})});
   }
+}
+
+void Uplink::end() {
+  flush();
+  if (!std::exchange(ended_, true)) send(rendezvous::Chunk{rendezvous::Chunk::kEnd, {}});
 }
 
 bool Uplink::idle() const {
@@ -177,7 +227,7 @@ bool Uplink::idle() const {
     int waiting = 0;
     if (::ioctl(pipe.read.get(), FIONREAD, &waiting) == 0 && waiting > 0) return false;
   }
-  return gone_ || (channel_ && channel_->unsent() == 0);
+  return gone_ || (ready_ && channel_->unsent() == 0 && (!ended_ || kept_.empty()));
 }
 
 }  // namespace muster::agent

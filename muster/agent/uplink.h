@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -13,9 +14,10 @@
 namespace muster::agent {
 
 // An agent's stdout and stderr on their way to the launcher: two pipes that the console writes to, and a connection of
-// its own that takes whole lines from them. While the launcher does not read, or there is no connection yet, the pipes
-// fill up and the console spools, as with any slow reader. A connection that is lost is made anew, without what was on its
-// way; when that fails, or the job is over, what still comes is dropped.
+// its own that takes whole lines from them. While the launcher acknowledges nothing, or there is no connection yet, the
+// pipes fill up and the console spools, as with any slow reader. A connection that is lost, or on which an answer has
+// not come for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). When
+// that fails, or the launcher closes the connection of a job that is over, what still comes is dropped.
 class Uplink {
  public:
   static Result<std::unique_ptr<Uplink>> open(net::EventLoop& loop);
@@ -28,17 +30,21 @@ class Uplink {
   void set_live_line(std::string text);
   // A line for the launcher's file of events; kept until there is a connection.
   void send_event(std::string_view line);
-  void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node);
+  // `patience`: for an answer of the launcher.
+  void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node,
+               Duration patience);
   // Called when a connection that was lost has been made anew.
   void on_reconnected(std::function<void()> callback) { on_reconnected_ = std::move(callback); }
-  // No connection is made anew: the launcher may be gone.
+  // The launcher may be gone: when it has closed the connection no other is made.
   void job_is_over() { over_ = true; }
   // The last bytes have been written: an unfinished line goes too.
   void flush();
+  // The same, and the launcher is told that nothing follows. From now on idle() waits for its acknowledgement.
+  void end();
   // Nobody will ever read: what comes is dropped. Before there was a connection, what goes to stderr goes to this
   // process's own: whoever started it may read that.
   void give_up();
-  // Everything that was written has been handed to the network, or dropped.
+  // Everything that was written has been handed to the network, or dropped. After end(): has been acknowledged.
   bool idle() const;
   void on_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
 
@@ -52,16 +58,21 @@ class Uplink {
     net::Address launcher;
     rendezvous::Token token;
     rendezvous::NodeId node = 0;
+    Duration patience{};
   };
 
   explicit Uplink(net::EventLoop& loop) : loop_(loop) {}
   void connect();
   void opened(std::unique_ptr<rendezvous::Channel> channel);
-  void lost();
+  void received(std::string_view bytes);
+  void lost(bool closed_by_launcher);
+  void connect_again();
+  void expect_answer();
+  void check_answer();
+  void send(const rendezvous::Chunk& chunk);
   void readable(uint8_t stream);
   void send_lines(uint8_t stream, std::string_view bytes);
   void send_live_line();
-  void send_events();
   void update();
 
   net::EventLoop& loop_;
@@ -77,7 +88,14 @@ class Uplink {
   bool reading_ = false;
   std::string live_line_, shown_;  // as it is, and as it was sent last
   net::EventLoop::TimerId live_timer_ = 0;
-  std::string events_;  // not yet sent
+  std::deque<std::string> kept_;  // encoded chunks that are not acknowledged
+  size_t kept_bytes_ = 0;
+  uint64_t acknowledged_ = 0;  // chunks
+  bool ready_ = false;         // the launcher has told which chunks it has: they may be sent on channel_
+  bool ended_ = false;
+  TimePoint answer_due_;  // if something is kept
+  TimePoint checked_;
+  net::EventLoop::TimerId check_timer_ = 0;
   std::function<void()> on_idle_;
 };
 

@@ -68,6 +68,8 @@ class FanOutRun {
   void say_stopping(int signal);
   void show();
   void wait_for_last_words();
+  void say_missing_output();
+  void wait_for_console();
   void wait_for_agents();
   int conclude();
   int fail(const Error& error);
@@ -107,6 +109,7 @@ Result<void> FanOutRun::prepare() {
   MUSTER_TRY(signals_, process::SignalQueue::open(agent::forwarded_signals()));
   loop_.watch(signals_->fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
   console_.set_spool(temporary_directory(), spec_.job.output.cap);
+  console_.hold_back();  // the nodes keep their output
   if (!spec_.job.events_file.empty()) MUSTER_TRY_VOID(head_.open_events(spec_.job.events_file));
   MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
   agent::remove_old_report(spec_.job);
@@ -293,21 +296,46 @@ void FanOutRun::show() {
 
 // --- The end --------------------------------------------------------------------------------------------------------
 
-// Until every agent has delivered its workers' last lines and hung up.
+// Until every agent has delivered its workers' last lines and hung up. While our own reader is behind, nodes that are
+// silent wait for it.
 void FanOutRun::wait_for_last_words() {
   bool deserted = false;
-  coordinator_->on_deserted([&] {
+  auto wake = [&] {
     deserted = true;
     loop_.stop();
-  });
+  };
+  coordinator_->on_deserted(wake);
+  console_.on_idle([this] { loop_.stop(); });
   const size_t signals = stop_signals_.size();
-  const TimePoint began = Clock::now();
-  const Duration each = coordinator_->state().killed_at ? kLastWordTimeAfterKill : kLastWordTime;
+  // An agent whose connection for output is stuck notices within a lease, and makes another.
+  const Duration each = coordinator_->state().killed_at ? kLastWordTimeAfterKill
+                        : stop_signals_.empty()         ? kLastWordTime + spec_.membership.lease
+                                                        : kLastWordTime;
+  TimePoint caught_up = Clock::now();
   while (!deserted && stop_signals_.size() == signals) {
-    const TimePoint patience = std::max(began, head_.last_output()) + each;
-    if (!loop_.run_until(Deadline::at(patience)) && patience <= Clock::now()) break;
+    const bool behind = stop_signals_.empty() && !console_.idle();
+    if (behind) caught_up = Clock::now();
+    const TimePoint until = std::max(caught_up, head_.last_output()) + each;
+    if (!loop_.run_until(behind ? Deadline::in(kShowPeriod) : Deadline::at(until)) && !behind && until <= Clock::now())
+      break;
   }
   coordinator_->on_deserted(nullptr);
+  if (stop_signals_.size() == signals) say_missing_output();
+}
+
+void FanOutRun::say_missing_output() {
+  for (const auto& node : coordinator_->unfinished_output())
+    console_.log().warn("{}: the end of its output is missing: {}; {} bytes of it have arrived", node.host,
+                        node.connected ? "nothing more came" : "its connection for output was lost", node.bytes);
+}
+
+// A slow reader may take its time, unless a signal has asked us to end; a further signal ends the wait.
+void FanOutRun::wait_for_console() {
+  const size_t signals = stop_signals_.size();
+  const Deadline deadline = Deadline::at(stop_signals_.empty() ? TimePoint::max() : Clock::now() + kFlushTime);
+  console_.on_idle([this] { loop_.stop(); });
+  while (!console_.idle() && stop_signals_.size() == signals)
+    if (!loop_.run_until(deadline) && deadline.passed()) return;
 }
 
 // Until the agents that are there have ended: one of them may still write the record.
@@ -323,11 +351,11 @@ int FanOutRun::conclude() {
   if (head_.over()) wait_for_last_words();
   if (head_.over()) wait_for_agents();
   status_.reset();
-  console_.flush(Deadline::in(stop_signals_.empty() ? Duration(kLastWordTime) : Duration(kFlushTime)));
+  wait_for_console();
   console_.say_what_stdout_lost();
   head_.write_report();
   head_.publish();
-  console_.flush(Deadline::in(kFlushTime));
+  wait_for_console();
   if (head_.over()) return head_.exit_code();
   constexpr int kSignalBase = 128;
   return stop_signals_.empty() ? kMusterFailed : kSignalBase + stop_signals_.front();

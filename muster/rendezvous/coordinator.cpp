@@ -14,7 +14,13 @@ constexpr size_t kLongestMessage = 16 << 20;
 }  // namespace
 
 Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client)
-    : loop_(loop), log_(log), options_(std::move(options)), client_(client) {
+    : loop_(loop),
+      log_(log),
+      options_(std::move(options)),
+      client_(client),
+      output_(
+          loop, [this](const std::string& host, const Chunk& chunk) { return client_.output(host, chunk); },
+          [this] { deserted_soon(); }) {
   if (options_.job.empty()) options_.job = random_job_id();
   state_.began = Clock::now();
   Acceptor::Handlers handlers;
@@ -31,7 +37,7 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   acceptor_ = std::make_unique<Acceptor>(loop_, log_, acceptor, std::move(handlers));
   turn_end_ = loop_.add_end_hook([this] {
     if (!new_hearts_.empty()) hearts_.adopt(std::exchange(new_hearts_, {}));
-    rest_from_output();
+    output_.turn_ended();
   });
   loop_.watch(hearts_.news_fd(), EPOLLIN, [this](uint32_t) { hear_news(); });
   tick();
@@ -41,7 +47,6 @@ Coordinator::Impl::~Impl() {
   *alive_ = false;
   loop_.unwatch(hearts_.news_fd());
   loop_.remove_end_hook(turn_end_);
-  loop_.cancel(output_rest_);
   loop_.cancel(tick_timer_);
   loop_.cancel(wake_timer_);
   loop_.cancel(soon_timer_);
@@ -79,11 +84,6 @@ void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
     return join(guest, *join_message);
   if (const auto* hello = std::get_if<OutputHello>(&*message); hello && purpose == Purpose::kOutput)
     return begin_output(guest, *hello);
-  if (const auto* chunk = std::get_if<Chunk>(&*message); chunk && !guest->host.empty()) {
-    output_came_ = true;
-    if (!client_.output(guest->host, *chunk)) guest->channel->pause(true);
-    return;
-  }
   leave(guest);
 }
 
@@ -103,30 +103,8 @@ void Coordinator::Impl::dismiss_described() {
 }
 
 void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {
-  auto node = state_.nodes.find(hello.node);
-  if (node == state_.nodes.end()) return leave(guest);
-  guest->host = node->second.join.host;
-  guest->node = hello.node;
-  loop_.cancel(std::exchange(guest->patience, 0));
-}
-
-// Meanwhile the nodes keep their output.
-void Coordinator::Impl::rest_from_output() {
-  if (!std::exchange(output_came_, false) || output_rest_ != 0) return;
-  const auto until = output_pace_.worked(loop_.now(), Clock::now(), processor_wait_.take());
-  if (!until) return;
-  for (Guest& guest : guests_)
-    if (!guest.host.empty()) guest.channel->pause(true);
-  output_rest_ = loop_.call_at(*until, [this] {
-    output_rest_ = 0;
-    take_output();
-  });
-}
-
-void Coordinator::Impl::take_output() {
-  if (output_rest_ != 0) return;
-  for (Guest& guest : guests_)
-    if (!guest.host.empty()) guest.channel->pause(false);
+  output_.adopt(hello.node, std::move(guest->channel));  // an unknown node's channel ends here
+  leave(guest);
 }
 
 void Coordinator::Impl::refuse(Channel& channel, const std::string& reason) {
@@ -146,6 +124,7 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
   guests_.erase(guest);
   const NodeId node = node_joined(now, state_, join);
   hearts_.admit(node);
+  output_.expect(node, join.host);
   acceptor_->expect(channel->peer());  // its warden and its output follow
   channel->limit_silence(longest_silence(options_.membership.lease));
   channel->resume_on(loop_, {.opened = {},
@@ -247,8 +226,8 @@ void Coordinator::Impl::lose(NodeId node, LinkEnd control, const Error& why) {
     if (!peer->second.ended) peers_.erase(peer);  // else what it told of the round is still needed
   }
   routes_.remove(node);
-  // A silent one will not hang up. Another may have sent its workers' last lines before.
-  if (why.kind != ErrorKind::kPeer) guests_.remove_if([node](const Guest& guest) { return guest.node == node; });
+  // When the job is over its last lines may still come, on whatever connection. A silent node will not hang up.
+  if (!over_) output_.lost(node, why.kind != ErrorKind::kPeer);
   if (!over_) client_.gone(known, why.message);
   decide_soon();
   deserted_soon();
@@ -273,7 +252,8 @@ void Coordinator::host_hopeless(int position, const std::string& why, int exit_c
   impl_->decide_soon();
 }
 void Coordinator::host_hopeful(int position) { rendezvous::host_hopeful(impl_->state_, position); }
-void Coordinator::take_output() { impl_->take_output(); }
+void Coordinator::take_output() { impl_->output_.room(); }
+std::vector<OutputIntake::Unfinished> Coordinator::unfinished_output() const { return impl_->output_.unfinished(); }
 const State& Coordinator::state() const { return impl_->state_; }
 const std::vector<int>& Coordinator::pids(NodeId node) const {
   static const std::vector<int> nobody;

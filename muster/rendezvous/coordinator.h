@@ -9,6 +9,7 @@
 #include "muster/net/event_loop.h"
 #include "muster/rendezvous/acceptor.h"
 #include "muster/rendezvous/membership.h"
+#include "muster/rendezvous/output_intake.h"
 
 namespace muster::rendezvous {
 
@@ -35,7 +36,8 @@ class CoordinatorClient {
   virtual Failure judge(int round, const std::vector<NodeOutcomes>& outcomes) = 0;
   // The job is over; returns what the agents are to say on their own consoles.
   virtual std::string ended(const Decision& decision) = 0;
-  // Whole lines of a node's workers. False: no more for now; Coordinator::take_output() ends that.
+  // Whole lines of a node's workers. They are taken in any case. False: no more for now; Coordinator::take_output()
+  // ends that.
   virtual bool output(const std::string& host, const Chunk& chunk) = 0;
   // What an agent that calls itself so is to do: bytes that are its own and the client's business. Empty: there is no
   // such host.
@@ -72,6 +74,8 @@ class Coordinator {
   void host_hopeless(int position, const std::string& why, int exit_code = kMusterFailed);
   void host_hopeful(int position);
   void take_output();  // the client has room again
+  // Nodes that are members, or were when the job ended, and have not told the end of their output.
+  std::vector<OutputIntake::Unfinished> unfinished_output() const;
   const State& state() const;
   const std::vector<int>& pids(NodeId node) const;  // of its workers in the current round, by local rank
   const std::string& job() const;                   // its random id

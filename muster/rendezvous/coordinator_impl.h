@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "muster/base/processor_wait.h"
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/heartbeat.h"
-#include "muster/rendezvous/output_pace.h"
+#include "muster/rendezvous/output_intake.h"
 #include "muster/rendezvous/route.h"
 
 namespace muster::rendezvous {
@@ -26,12 +25,10 @@ struct Peer {
   uint64_t pings = 0;               // sent
 };
 
-// A connection that has the token and has not said who it is, or one that carries output.
+// A connection that has the token and has not said who it is.
 struct Guest {
   std::unique_ptr<Channel> channel;
   net::EventLoop::TimerId patience = 0;
-  std::string host;  // output: of its node
-  NodeId node = 0;
   bool answered = false;  // description: it has all it will get, but our end
 };
 
@@ -43,7 +40,6 @@ class Coordinator::Impl {
   void stop(int signal, const std::string& host = {});
   void kill();
   void pass_signal(int signal);
-  void take_output();
   void deserted_soon();
   size_t connected() const { return connected_; }
 
@@ -56,6 +52,7 @@ class Coordinator::Impl {
   std::unique_ptr<Acceptor> acceptor_;
   std::function<void(Fd, const net::Address&, std::string_view)> serve_other_;
   std::function<void()> on_deserted_;
+  OutputIntake output_;
   bool over_ = false;
 
   void decide_soon();
@@ -70,7 +67,6 @@ class Coordinator::Impl {
   void describe(GuestId guest, std::string_view name);
   void dismiss_described();
   void begin_output(GuestId guest, const OutputHello& hello);
-  void rest_from_output();
   void refuse(Channel& channel, const std::string& reason);
 
   void received(NodeId node, std::string_view bytes);
@@ -116,10 +112,6 @@ class Coordinator::Impl {
   net::EventLoop::TimerId soon_timer_ = 0;
   bool deciding_ = false;  // deferred
   TimePoint decided_;
-  bool output_came_ = false;  // in this turn of the loop
-  OutputPace output_pace_;
-  ProcessorWait processor_wait_;
-  net::EventLoop::TimerId output_rest_ = 0;  // while it goes on
   net::EventLoop::HookId turn_end_ = 0;
   bool looking_round_ = false;  // for anybody who is still there; deferred
   std::string told_reason_;

@@ -212,7 +212,7 @@ void Coordinator::Impl::deserted_soon() {
   loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired() || !*alive.lock()) return;
     looking_round_ = false;
-    if (connected_ == 0 && guests_.empty() && on_deserted_) on_deserted_();
+    if (connected_ == 0 && guests_.empty() && output_.connections() == 0 && on_deserted_) on_deserted_();
   });
 }
 

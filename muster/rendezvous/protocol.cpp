@@ -66,7 +66,7 @@ class Reader {
   }
   void stream(uint8_t& value) {
     value = bytes_.u8();
-    require(value <= Chunk::kEvents);
+    require(value <= Chunk::kEnd);
   }
   void sequence(uint64_t& value) { value = bytes_.u64(); }
   void time(int64_t& value) {
@@ -190,6 +190,8 @@ void fields(A& io, M& message) {
     io.id(message.node);
   } else if constexpr (std::is_same_v<T, Ping> || std::is_same_v<T, Pong>) {
     io.sequence(message.sequence);
+  } else if constexpr (std::is_same_v<T, OutputTaken>) {
+    io.sequence(message.chunks);
   } else {
     static_assert(std::is_same_v<T, Chunk>);
     io.stream(message.stream);
@@ -198,9 +200,9 @@ void fields(A& io, M& message) {
 }
 
 constexpr auto kNames = std::to_array<std::string_view>(
-    {"Join", "StoreOpened", "RoundStarted", "WorkerFailed", "RoundEnded", "StopRequest", "Welcome", "Refuse",
-     "OpenStore", "StartRound", "StopRound", "PassSignal", "EndJob", "Beat", "Echo", "OutputHello", "Chunk",
-     "Ping", "Pong", "Goodbye"});
+    {"Join",   "StoreOpened", "RoundStarted", "WorkerFailed", "RoundEnded", "StopRequest", "Welcome",
+     "Refuse", "OpenStore",   "StartRound",   "StopRound",    "PassSignal", "EndJob",      "Beat",
+     "Echo",   "OutputHello", "Chunk",        "Ping",         "Pong",       "Goodbye",     "OutputTaken"});
 static_assert(kNames.size() == std::variant_size_v<Message>);
 
 template <size_t kIndex>

@@ -129,10 +129,9 @@ struct Beat {
 };
 struct Echo {
   uint64_t sequence = 0;
-  int64_t sent = 0;  // as in the beat
-  int64_t coordinator =
-      0;               // the coordinator's clock when it came, ns: clock offset = coordinator - (sent + now) / 2
-  bool stands = true;  // the node is still a member; false: end everything
+  int64_t sent = 0;         // as in the beat
+  int64_t coordinator = 0;  // the coordinator's clock when it came, ns: clock offset = coordinator - (sent + now) / 2
+  bool stands = true;       // the node is still a member; false: end everything
 };
 
 // --- output connection --------------------------------------------------------------------------------------------
@@ -141,14 +140,23 @@ struct OutputHello {
   NodeId node = 0;
 };
 struct Chunk {
-  static constexpr uint8_t kLiveLine = 2, kEvents = 3;
-  uint8_t stream = 0;  // 0 stdout, 1 stderr, 2 the line that moves, 3 for the file of --events
+  static constexpr uint8_t kStderr = 1, kLiveLine = 2, kEvents = 3, kEnd = 4;
+  uint8_t stream = 0;  // 0 stdout, 1 stderr, 2 the line that moves, 3 for the file of --events, 4 nothing follows
   std::string bytes;   // whole lines where there are any; of the line that moves: all of it, nothing removes it
 };
+// From the coordinator, first when a connection is new: how many chunks of this life of the node it has taken, on
+// whatever connection, lines that move not counted. The agent sends what follows them.
+struct OutputTaken {
+  uint64_t chunks = 0;
+};
+// An agent stops sending when chunks of so many bytes are not acknowledged.
+inline constexpr size_t kOutputWindow = 4 << 20;
+// How often OutputTaken is sent, at least, to an agent that waits for an acknowledgement.
+inline constexpr Duration kOutputPulse = std::chrono::milliseconds(500);
 
 using Message = std::variant<Join, StoreOpened, RoundStarted, WorkerFailed, RoundEnded, StopRequest, Welcome, Refuse,
                              OpenStore, StartRound, StopRound, PassSignal, EndJob, Beat, Echo, OutputHello, Chunk, Ping,
-                             Pong, Goodbye>;
+                             Pong, Goodbye, OutputTaken>;
 
 std::string encode(const Message& message);
 // Bytes of anybody who holds the token: still checked. Counts and ranges are sane (workers 1 to 65536, rounds and

@@ -152,3 +152,46 @@ def test_all_agents_at_once(two_nodes, job_marker):
     assert job.launcher.returncode == 0, err
     assert "node0 is lost: " in err or "node1 is lost: " in err
     assert wait_gone(job_marker, GONE_WITHIN_S) == {}
+
+
+FLOOD = """
+import os, sys
+piece, count = b"x" * 99 + b"\\n" if sys.argv[1] == "lines" else b"x" * 100, int(sys.argv[2]) * 10_000
+os.write(1, b"begin\\n")
+for _ in range(count // 1000): os.write(1, piece * 1000)
+"""
+
+
+class TestSlowReader:
+    """The launcher's reader takes its time: what the nodes' workers wrote arrives all the same."""
+
+    @pytest.fixture
+    def flooded(self, start_muster):
+        def start(what, megabytes, *options):
+            return start_muster(["run", "--local-nodes", 2, "--nproc-per-node", 1, "--label", "none", *options, "--no-python",
+                                 sys.executable, "-c", FLOOD, what, megabytes],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        return start
+
+    @pytest.mark.slow
+    def test_that_pauses_at_the_end(self, flooded):
+        process = flooded("lines", 8)
+        assert process.stdout.read1(6) == b"begin\n"
+        time.sleep(13)  # longer than a launcher waits for a node that says nothing
+        out, err = process.communicate(timeout=TIMEOUT)
+        assert process.returncode == 0, err
+        assert err == b""
+        assert out.count(b"x" * 99 + b"\n") == 160_000
+
+    def test_past_the_launchers_cap(self, flooded):
+        """The cap is a node's: the launcher holds both nodes back instead of dropping lines."""
+        process = flooded("bytes", 8, "--output-cap", "9MiB")
+        out = b""
+        while piece := process.stdout.read1(1 << 17):
+            out += piece
+            if len(out) < 12 << 20:
+                time.sleep(0.01)  # a reader that does not count as fast
+        assert process.wait(TIMEOUT) == 0
+        assert process.stderr.read() == b""
+        assert out.count(b"x") == 16_000_000

@@ -285,10 +285,16 @@ void ConsoleSink::refill() {
 
 bool ConsoleSink::has_room() const {
   if (broken_) return true;
-  return behind_ ? pacer_.has_room() : queued() < kFull;
+  if (!behind_) return queued() < kFull;
+  return pacer_.has_room() && !(holds_back_ && spool_.size() >= spool_cap_);
 }
 
 bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_); }
+
+uint64_t ConsoleSink::unwritten() const {
+  if (broken_) return 0;
+  return queued() + incoming_.size() + spool_.size() - std::min(spool_.size(), spool_read_);
+}
 
 // Starts and stops waiting for a reader that is merely busy, and tells those who wait for us.
 void ConsoleSink::notify() {
@@ -310,7 +316,7 @@ void ConsoleSink::notify() {
 void ConsoleSink::fall_behind() {
   if (behind_ || queued() < kFull) return;
   if (!spool_) {
-    spool_ = CappedFile::create_unlinked(spool_directory_, spool_cap_);
+    spool_ = CappedFile::create_unlinked(spool_directory_, holds_back_ ? 0 : spool_cap_);
   }
   behind_ = true;
   pacer_ = Pacer();

@@ -33,6 +33,8 @@ class ConsoleSink {
   bool is_terminal() const { return terminal_; }
   bool same_file(int fd) const;
   void set_spool(std::string directory, uint64_t cap);
+  // The writers wait while the spool holds its cap, and nothing is dropped for that. For writers that can wait.
+  void hold_back() { holds_back_ = true; }
 
   // Append to what begin() returns, then commit(). A line that another writer left unfinished is ended first. Bytes
   // reach the descriptor at the end of the current wake-up.
@@ -47,7 +49,8 @@ class ConsoleSink {
   void set_live_line(std::string text, std::string tail);
 
   bool has_room() const;
-  bool idle() const;  // all is written
+  bool idle() const;           // all is written
+  uint64_t unwritten() const;  // bytes that wait for the descriptor
   bool broken() const { return broken_; }
   uint64_t dropped_lines() const { return spool_.dropped_lines() + lost_lines_; }
   std::function<void()> on_room;  // has_room() is true again
@@ -100,6 +103,7 @@ class ConsoleSink {
   uint64_t dropped_said_ = 0;
   std::string spool_directory_ = temporary_directory();
   uint64_t spool_cap_ = uint64_t{1} << 30;
+  bool holds_back_ = false;
 
   bool scheduled_ = false;
   bool watching_ = false;

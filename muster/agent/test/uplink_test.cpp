@@ -1,12 +1,14 @@
 #include "muster/agent/uplink.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "muster/agent/test/output_harness.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/acceptor.h"
+#include "muster/rendezvous/output_intake.h"
 
 namespace muster::agent {
 namespace {
@@ -32,22 +34,21 @@ class UplinkTest : public ::testing::Test {
     auto uplink = Uplink::open(loop_);
     EXPECT_TRUE(uplink);
     uplink_ = *std::move(uplink);
-    uplink_->connect(launcher_, token_, kNode);
+    intake_.expect(kNode, "n7");
   }
 
   void take(std::unique_ptr<Channel> channel) {
     ++connections_;
-    channel_ = std::move(channel);
-    channel_->resume_on(loop_, {.opened = {},
-                                .received =
-                                    [this](std::string_view bytes) {
-                                      auto message = rendezvous::decode(bytes);
-                                      ASSERT_TRUE(message);
-                                      if (const auto* chunk = std::get_if<Chunk>(&*message)) text_ += chunk->bytes;
-                                    },
-                                .closed = {},
-                                .drained = {}});
+    hello_ = std::move(channel);
+    channel_ = hello_.get();
+    hello_->resume_on(loop_, {.opened = {},
+                              .received = [this](std::string_view) { intake_.adopt(kNode, std::move(hello_)); },
+                              .closed = {},
+                              .drained = {}});
   }
+
+  void connect() { uplink_->connect(launcher_, token_, kNode, patience_); }
+  void lose_connection() const { ::shutdown(channel_->share_socket().get(), SHUT_RDWR); }
 
   void write(std::string_view line) const {
     ASSERT_EQ(::write(uplink_->stdout_fd(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
@@ -61,31 +62,70 @@ class UplinkTest : public ::testing::Test {
   rendezvous::Token token_ = rendezvous::Token::random();
   net::Address launcher_;
   std::unique_ptr<rendezvous::Acceptor> acceptor_;
-  std::unique_ptr<Channel> channel_;
-  int connections_ = 0;
   std::string text_;
+  bool has_room_ = true;
+  rendezvous::OutputIntake intake_{loop_,
+                                   [this](const std::string&, const Chunk& chunk) {
+                                     text_ += chunk.bytes;
+                                     return has_room_;
+                                   },
+                                   [] {}};
+  net::EventLoop::HookId turn_end_ = loop_.add_end_hook([this] { intake_.turn_ended(); });
+  std::unique_ptr<Channel> hello_;  // has not said who it is
+  Channel* channel_ = nullptr;
+  int connections_ = 0;
+  Duration patience_ = std::chrono::seconds(10);
   std::unique_ptr<Uplink> uplink_;
 };
 
 TEST_F(UplinkTest, MakesALostConnectionAnew) {
+  connect();
   int again = 0;
   uplink_->on_reconnected([&] { ++again; });
   write("one\n");
   ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
-  channel_.reset();
+  lose_connection();
   ASSERT_TRUE(run_until([&] { return again == 1; }));
   write("two\n");
   EXPECT_TRUE(run_until([&] { return text_ == "one\ntwo\n"; })) << text_;
   EXPECT_EQ(connections_, 2);
 }
 
+TEST_F(UplinkTest, WhatAStuckConnectionSwallowedIsSentAgain) {
+  patience_ = std::chrono::milliseconds(300);
+  connect();
+  write("one\n");
+  ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
+  channel_->pause(true);  // as if packets were dropped
+  write("two\n");
+  uplink_->job_is_over();
+  EXPECT_TRUE(run_until([&] { return text_ == "one\ntwo\n"; })) << text_;
+  EXPECT_EQ(connections_, 2);
+}
+
+TEST_F(UplinkTest, ASlowReaderIsNotAStuckConnection) {
+  patience_ = 2 * rendezvous::kOutputPulse;
+  connect();
+  has_room_ = false;
+  write("one\n");
+  uplink_->end();
+  const TimePoint later = Clock::now() + 2 * patience_;
+  ASSERT_TRUE(run_until([&] { return Clock::now() >= later; }));
+  EXPECT_EQ(connections_, 1);
+  EXPECT_FALSE(uplink_->idle());
+  intake_.room();
+  EXPECT_TRUE(run_until([&] { return uplink_->idle(); }));
+  EXPECT_TRUE(intake_.unfinished().empty());
+}
+
 TEST_F(UplinkTest, WhenTheJobIsOverALostConnectionIsTheEnd) {
+  connect();
   uplink_->on_reconnected([] { ADD_FAILURE(); });
   write("one\n");
   ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
   uplink_->job_is_over();
   acceptor_.reset();
-  channel_.reset();
+  lose_connection();
   write("two\n");
   EXPECT_TRUE(run_until([&] { return uplink_->idle(); })) << "what nobody reads is dropped";
 }

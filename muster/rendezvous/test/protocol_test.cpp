@@ -34,6 +34,7 @@ std::vector<Message> one_of_each() {
       Ping{1234567890124},
       Pong{1234567890125},
       Goodbye{9},
+      OutputTaken{1234567890126},
   };
 }
 
@@ -186,7 +187,7 @@ TEST(Protocol, WhatIsOutOfRangeIsRefused) {
       EndJob{-1, ""},
       Beat{1, 1, -1, false},
       Echo{1, 1, std::numeric_limits<int64_t>::max(), true},
-      Chunk{Chunk::kEvents + 1, ""},
+      Chunk{Chunk::kEnd + 1, ""},
   };
   for (size_t i = 0; i < wrong.size(); ++i) {
     auto read = decode(encode(wrong[i]));
