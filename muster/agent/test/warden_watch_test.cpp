@@ -102,7 +102,7 @@ TEST(WardenWatch, StopsWorkersWithTheWardenAndContinuesThemWithIt) {
   }
   pid_t all[3];
   ASSERT_EQ(::read(pids[0], all, sizeof all), static_cast<ssize_t>(sizeof all));
-  auto [agent, worker, foreign] = all;
+  const pid_t agent = all[0], worker = all[1], foreign = all[2];
   auto wait_until = [](const std::function<bool()>& is_so) {
     for (Deadline deadline = Deadline::in(20s); !is_so() && !deadline.passed();) ::usleep(1000);
     return is_so();
