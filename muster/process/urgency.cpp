@@ -39,7 +39,7 @@ void lock_what_fits() {
     const char* last = line.data() + line.size();
     const auto first = std::from_chars(line.data(), last, begin, 16);
     if (first.ptr == last || std::from_chars(first.ptr + 1, last, end, 16).ec != std::errc()) continue;
-    (void)::mlock(reinterpret_cast<const void*>(begin), end - begin);
+    (void)::mlock(reinterpret_cast<const void*>(begin), end - begin);  // NOLINT(performance-no-int-to-ptr): from a file
   }
 }
 
