@@ -184,6 +184,7 @@ std::vector<Crew::LeftRunning> Crew::left_running(TimePoint ended_by, Deadline d
     left.pids.push_back(pid);
   }
   std::vector<LeftRunning> all;
+  all.reserve(by_rank.size());
   for (auto& [rank, left] : by_rank) all.push_back(std::move(left));
   return all;
 }

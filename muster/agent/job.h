@@ -106,10 +106,10 @@ struct JobSpec {
   std::string rdzv_backend = "c10d";  // as events name it: "c10d" or "static"
   int max_restarts = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
-  bool keep_children = false;  // what workers that exit with 0 leave running outlives a job that succeeds
   std::vector<int> signals_to_handle;
   std::string signals_text;  // TORCHELASTIC_SIGNALS_TO_HANDLE
   bool virtual_local_rank = false;
+  bool keep_children = false;  // what workers that exit with 0 leave running outlives a job that succeeds
   std::optional<process::Binding> binding;
   uint64_t open_files = 0;  // soft limit of a worker, where ours was raised; 0: as ours
 

@@ -58,7 +58,7 @@ void remove_if_stale(const sockaddr_un& address) {
 Fd connect_to_first(const std::string& name, int& error) {
   error = ENOENT;
   for (const std::string& directory : launcher::status_directories()) {
-    const auto address = address_of(directory + "/" + name);
+    const auto address = address_of(fmt::format("{}/{}", directory, name));
     if (!address || !launcher::check_status_directory(directory)) continue;
     Fd socket = new_socket();
     if (socket && connects(socket, *address)) return socket;
