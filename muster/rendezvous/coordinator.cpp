@@ -115,6 +115,8 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
   const TimePoint now = Clock::now();
   if (over_) return guest->channel->send(farewell_);
   if (auto reason = refusal(now, state_, options_.membership, join)) {
+    auto earlier = earlier_life(state_, join);
+    if (earlier && !guest->waits) return wait_for_earlier_life(guest, join, *earlier);
     client_.refused(join.host, *reason);
     refuse(*guest->channel, *reason);
     return;  // it closes when it has read that, or its patience ends
@@ -143,6 +145,28 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
       .node = node, .job = options_.job, .lease = options_.membership.lease, .address = peer.channel->peer().host()}));
   client_.joined(state_.nodes.at(node));
   decide_soon();
+}
+
+// A machine that has booted again answers for its earlier life at once, with a reset; an agent that lives, with a Pong.
+void Coordinator::Impl::wait_for_earlier_life(GuestId guest, const Join& join, NodeId earlier) {
+  guest->waits = join;
+  guest_waits_ = true;
+  if (!state_.nodes.at(earlier).unanswered) ping(earlier);
+  loop_.cancel(guest->patience);
+  guest->patience = loop_.call_after(kIntroduction, [this, guest] { this->join(guest, Join(*guest->waits)); });
+}
+
+void Coordinator::Impl::earlier_life_known(NodeId node) {
+  if (!std::exchange(guest_waits_, false)) return;
+  std::vector<GuestId> waiting;
+  for (GuestId guest = guests_.begin(); guest != guests_.end(); ++guest) {
+    if (!guest->waits) continue;
+    if (earlier_life(state_, *guest->waits).value_or(node) == node)
+      waiting.push_back(guest);
+    else
+      guest_waits_ = true;
+  }
+  for (GuestId guest : waiting) join(guest, Join(*guest->waits));
 }
 
 // --- What members say -----------------------------------------------------------------------------------------------
@@ -190,7 +214,9 @@ void Coordinator::Impl::on(NodeId node, const StopRequest& request) {
 }
 
 void Coordinator::Impl::on(NodeId node, const Pong& pong) {
-  if (pong.sequence == peers_[node].pings) node_answered(state_, node);
+  if (pong.sequence != peers_[node].pings) return;
+  node_answered(state_, node);
+  earlier_life_known(node);
 }
 
 void Coordinator::Impl::on(NodeId node, const Goodbye& goodbye) {
@@ -229,6 +255,7 @@ void Coordinator::Impl::lose(NodeId node, LinkEnd control, const Error& why) {
   // When the job is over its last lines may still come, on whatever connection. A silent node will not hang up.
   if (!over_) output_.lost(node, why.kind != ErrorKind::kPeer);
   if (!over_) client_.gone(known, why.message);
+  earlier_life_known(node);
   decide_soon();
   deserted_soon();
 }

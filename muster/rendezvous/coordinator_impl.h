@@ -29,7 +29,8 @@ struct Peer {
 struct Guest {
   std::unique_ptr<Channel> channel;
   net::EventLoop::TimerId patience = 0;
-  bool answered = false;  // description: it has all it will get, but our end
+  bool answered = false;      // description: it has all it will get, but our end
+  std::optional<Join> waits;  // control: until it is known whether an earlier life of its node is still there
 };
 
 class Coordinator::Impl {
@@ -64,6 +65,8 @@ class Coordinator::Impl {
   void introduced(GuestId guest, std::string_view bytes);
   void leave(GuestId guest);
   void join(GuestId guest, const Join& join);
+  void wait_for_earlier_life(GuestId guest, const Join& join, NodeId earlier);
+  void earlier_life_known(NodeId node);
   void describe(GuestId guest, std::string_view name);
   void dismiss_described();
   void begin_output(GuestId guest, const OutputHello& hello);
@@ -88,6 +91,7 @@ class Coordinator::Impl {
 
   void tick();
   void ping_some();
+  void ping(NodeId node);
   void notice_pause(TimePoint now);
   void listen_to_hearts(TimePoint now);
   void decide_now();
@@ -105,6 +109,7 @@ class Coordinator::Impl {
   size_t connected_ = 0;  // peers with a channel
   size_t started_ = 0;    // members that have told the pids of this round
   std::list<Guest> guests_;
+  bool guest_waits_ = false;  // maybe; Guest::waits
   TimePoint last_tick_ = Clock::now();
   uint64_t ticks_ = 0;
   net::EventLoop::TimerId tick_timer_ = 0;

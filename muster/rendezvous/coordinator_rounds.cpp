@@ -28,12 +28,13 @@ void Coordinator::Impl::tick() {
 void Coordinator::Impl::ping_some() {
   const auto turns = static_cast<uint64_t>(std::max<int64_t>(ping_period(options_.membership.lease) / kBeatPeriod, 1));
   const uint64_t turn = ++ticks_ % turns;
-  const TimePoint now = Clock::now();
-  for (auto& [id, node] : state_.nodes) {
-    if (id % turns != turn || node.unanswered) continue;
-    tell(id, encode(Ping{++peers_[id].pings}));
-    node_pinged(now, state_, id);
-  }
+  for (auto& [id, node] : state_.nodes)
+    if (id % turns == turn && !node.unanswered) ping(id);
+}
+
+void Coordinator::Impl::ping(NodeId node) {
+  tell(node, encode(Ping{++peers_[node].pings}));
+  node_pinged(Clock::now(), state_, node);
 }
 
 // A process that stood still has heard no node. Every pause that can end a lease is noticed.

@@ -217,6 +217,9 @@ size_t most_nodes(const State& state, const MembershipOptions& options);
 // that is over, another size on its command line.
 std::optional<std::string> refusal(TimePoint now, const State& state, const MembershipOptions& options,
                                    const Join& join);
+// The node of the same host whose rank or position a node claims: an earlier life, which may have ended without a word
+// (power, a reboot). Pure.
+std::optional<NodeId> earlier_life(const State& state, const Join& join);
 NodeId node_joined(TimePoint now, State& state, const Join& join);
 void node_heard(TimePoint now, State& state, NodeId node);
 void node_pinged(TimePoint now, State& state, NodeId node);  // at most one Ping is on its way

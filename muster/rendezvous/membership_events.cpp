@@ -94,6 +94,16 @@ std::optional<std::string> refusal(TimePoint now, const State& state, const Memb
                      std::chrono::duration<double>(options.loss_window).count());
 }
 
+std::optional<NodeId> earlier_life(const State& state, const Join& join) {
+  auto holder = [&](const std::map<int, NodeId>& named, std::optional<int> number) -> std::optional<NodeId> {
+    auto found = number ? named.find(*number) : named.end();
+    if (found == named.end() || state.nodes.at(found->second).join.host != join.host) return std::nullopt;
+    return found->second;
+  };
+  auto by_rank = holder(state.by_rank, join.rank);
+  return by_rank ? by_rank : holder(state.by_position, join.position);
+}
+
 NodeId node_joined(TimePoint now, State& state, const Join& join) {
   NodeId id = state.next_node++;
   Node& node = state.nodes[id];

@@ -131,7 +131,7 @@ def reset_towards(node, address):
 def forget_idle(node, seconds):
     """A firewall that drops what belongs to no connection it knows, and forgets connections that are idle for so long.
 
-    Those of sshd are left alone."""
+    Those of sshd are left alone. 0 seconds: all passes again."""
     names = {"nf_conntrack_tcp_timeout_established": seconds, "nf_conntrack_tcp_loose": 0}
     unknown = "tcp sport != 22 tcp dport != 22 ct state != established tcp flags & (syn | ack) != syn"
     rule = f'iifname != "lo" {unknown} drop'
@@ -141,8 +141,9 @@ def forget_idle(node, seconds):
  chain out {{ type filter hook output priority 5; {out}; }}
 }}
 """
-    _replace_table(node, "forget", chains)
-    in_net(node.pid, ["sysctl", "-q", "-w", *(f"net.netfilter.{k}={v}" for k, v in names.items())], check=True)
+    _replace_table(node, "forget", chains if seconds else "")
+    if seconds:
+        in_net(node.pid, ["sysctl", "-q", "-w", *(f"net.netfilter.{k}={v}" for k, v in names.items())], check=True)
 
 
 def take_address(lab, thief, node, asker):

@@ -11,7 +11,7 @@ from lab import network
 
 from .harness import BEAT
 from .job import wait_for
-from .launch import start
+from .launch import start, start_on
 
 LEASE_S = 2
 
@@ -52,12 +52,19 @@ def black_hole_agent(cluster, name):
 # --- a connection that ends while its node runs on -------------------------------------------------------------------
 
 
+def fail_on(beats, host):
+    """A worker fails there, and the other nodes are told to stop."""
+    beats.tell(next(life.rank for life in beats.round(0) if life.host == host), "exit 3")
+
+
 def test_a_reset_by_a_firewall_is_no_proof_that_a_node_has_stopped(lab, beats):
     """The coordinator's connections are reset; the node, which hears nothing, runs until its lease ends."""
     cluster = lab(2)
-    run = begin(cluster, beats, lease=4)
+    run = begin(cluster, beats, lease=4, options=["--max-restarts", 1])
     network.reset_towards(cluster.lab.node("ctl"), cluster.address("n2"))
+    fail_on(beats, "n1")
     assert [life.host for life in beats.wait_round(1, 1)] == ["n1"]
+    network.reset_towards(cluster.lab.node("ctl"), None)
     finish(run, beats)
 
 
@@ -65,21 +72,28 @@ def test_another_machine_that_takes_a_nodes_address(lab, beats):
     """It answers for the node with resets, and then the node is there again."""
     cluster = lab(3)
     cluster.names = ["n1", "n2"]
-    run = begin(cluster, beats, lease=4)
+    run = begin(cluster, beats, lease=4, options=["--max-restarts", 1])
     ctl, node, thief = (cluster.lab.node(name) for name in ("ctl", "n2", "n3"))
     network.firewall(thief, "1")  # no ssh: it is not one of the job
     network.take_address(cluster.lab, thief, node, ctl)
+    fail_on(beats, "n1")
     assert [life.host for life in beats.wait_round(1, 1)] == ["n1"]
     network.return_address(thief, node, ctl)
     beats.wait_rounds_with(2, after=1)
     finish(run, beats)
 
 
-def test_a_node_that_boots_again_within_its_lease_comes_back(lab, beats):
+@pytest.mark.parametrize("way", ["fan-out", "static"])
+def test_a_node_that_boots_again_within_its_lease_comes_back(lab, beats, way):
+    """Its launcher, or its user, starts it again; its earlier life is still a member then, and nobody has closed it."""
     cluster = lab(2)
-    run = begin(cluster, beats, nnodes=2, lease=5)
+    options = ["--lease", 8]
+    run = start(cluster, way, [BEAT, beats.directory], nnodes=2, options=options)
+    beats.wait_round(0, 2)
     cluster.power_off("n2")
     cluster.boot("n2")
+    if way == "static":
+        run.jobs["n2"] = start_on(cluster, way, "n2", [BEAT, beats.directory], nnodes=2, options=options)
     lives = beats.wait_round(1, 2)
     assert {life.host for life in lives} == {"n1", "n2"} and {life.restarts for life in lives} == {0}
     finish(run, beats)
@@ -119,6 +133,8 @@ def test_connections_that_are_idle_stay_known_to_a_firewall(lab, beats):
     wait_for("idle connections", lambda: time.monotonic() > began + 6)
     beats.tell(1, "exit 3")
     assert {life.restarts for life in beats.wait_round(1, 2)} == {1}
+    for name in cluster.names:
+        network.forget_idle(cluster.lab.node(name), 0)
     finish(run, beats)
     assert not re.search("is lost", run.said())
 

@@ -397,6 +397,23 @@ TEST_F(CoordinatorTest, AWardensGoodbyeEndsAMembershipWhoseControlConnectionIsOp
   EXPECT_TRUE(client_.has("gone n0: everything of the job on it has ended"));
 }
 
+TEST_F(CoordinatorTest, ANodeThatBootedAgainTakesThePlaceOfItsEarlierLife) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  first.answers = false;
+  Guest& again = connect();
+  Join join;
+  join.host = "n0";
+  join.position = 0;
+  again.say(join);
+  ASSERT_TRUE(until([&] { return first.pings == 1; })) << "it is asked at once";
+  EXPECT_TRUE(again.told.empty()) << "not refused before it is known";
+  first.channel.reset();
+  ASSERT_TRUE(until([&] { return !again.told.empty(); }));
+  EXPECT_NE(again.last<Welcome>(), nullptr);
+  EXPECT_EQ(coordinator_->connected(), 1U);
+}
+
 TEST_F(CoordinatorTest, AKillEndsTheJobAlthoughANodeDoesNot) {
   make(1, 1);
   Guest& node = join(0, "n0");

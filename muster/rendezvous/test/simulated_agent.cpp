@@ -183,7 +183,9 @@ void World::end_life(Life& life, const char* why) {
     };
     if (!defer(life, killed)) killed();
   };
-  auto close = [this, &life] { send(life, life.up, Direction::kUp, [this, &life] { on_closed(life, LinkEnd::kClosed); }); };
+  auto close = [this, &life] {
+    send(life, life.up, Direction::kUp, [this, &life] { on_closed(life, LinkEnd::kClosed); });
+  };
   // The connections of an agent that hangs in the kernel stay open.
   const Duration hangs = life.undying ? random_.time(1, 20) : Duration(0);
   after(random_.time(0, kKillTime) + (rules_.fence_waits_for_nobody ? Duration(0) : hangs), kill);
