@@ -102,7 +102,7 @@ void Conclusion::publish(const Report& report) {
 void Conclusion::copy_error_file(const WorkerOutcome& root) {
   const std::string* target = find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
   if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
-  auto text = read_file(root.error_file_path);
+  auto text = read_regular_file(root.error_file_path);
   auto copy = text ? error_file_with_code(*text, root.status.popen_code()) : Result<std::string>(text.error());
   auto written = copy ? write_whole_file(*target, *copy) : Result<void>(copy.error());
   if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());

@@ -17,7 +17,7 @@ namespace {
 void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) {
   if (path.empty() || ::access(path.c_str(), F_OK) != 0) return;
   outcome.error_file_path = path;
-  auto text = read_file(path);
+  auto text = read_regular_file(path);
   auto parsed = text ? parse_error_file(*text) : Result<ErrorFile>(text.error());
   if (parsed) {
     outcome.error_file = *std::move(parsed);
@@ -247,7 +247,7 @@ void Crew::record_ends(Events& events, bool failed) const {
     std::string raw_error;
     const std::string path = layout_.error_file(round_.round, worker.placement.local_rank);
     if (failed && !worker.status.success() && !path.empty())
-      if (auto text = read_file(path)) raw_error = *std::move(text);
+      if (auto text = read_regular_file(path)) raw_error = *std::move(text);
     events.worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, plan_.restarts, failed);
   }
 }

@@ -1,8 +1,12 @@
 #include "muster/agent/events.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "muster/agent/python_json.h"
@@ -15,6 +19,7 @@ namespace {
 // well: it shares one object among all failures.)
 constexpr std::string_view kSilentExit =
     R"({"message": "<NONE>", "errorTraits": {"category": "system_terminated_error", "retryability": "False"}})";
+constexpr auto kReaderPatience = std::chrono::seconds(2);  // at the end
 constexpr std::string_view kSilentSignal = R"({"message": "<NONE>"})";
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -27,15 +32,55 @@ std::string raw_error_text(const std::string& file) {
 
 }  // namespace
 
-// O_NONBLOCK for the open alone: a FIFO nobody reads is an error, not a hang.
-Result<Fd> open_events_file(const std::string& path) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
-  if (!fd) {
-    Error error = system_error(errno, fmt::format("--events {} cannot be written", path));
-    return Error{ErrorKind::kUsage, std::move(error.message), "give a file in a directory you may write to"};
+Result<EventsFile> EventsFile::open(const std::string& path) {
+  EventsFile file;
+  file.path_ = path;
+  file.fd_.reset(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  if (file.fd_) return file;
+  if (errno == ENXIO)
+    return Error{ErrorKind::kUsage, fmt::format("--events {} cannot be written: it is a FIFO without a reader", path),
+                 "start its reader first"};
+  Error error = system_error(errno, fmt::format("--events {} cannot be written", path));
+  return Error{ErrorKind::kUsage, std::move(error.message), "give a file in a directory you may write to"};
+}
+
+void EventsFile::write(std::string_view lines, Log& log) {
+  if (!fd_) return;
+  if (waiting_.size() + lines.size() > kMostWaiting) {
+    dropped_ += static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
+  } else {
+    waiting_ += lines;
   }
-  MUSTER_TRY_VOID(set_nonblocking(fd.get(), false));
-  return fd;
+  write_some(log);
+}
+
+// A whole line is one write where its reader has room, so that readers never see half of one.
+void EventsFile::write_some(Log& log) {
+  while (!waiting_.empty()) {
+    const ssize_t n = ::write(fd_.get(), waiting_.data(), waiting_.size());
+    if (n >= 0) {
+      waiting_.erase(0, static_cast<size_t>(n));
+    } else if (errno == EAGAIN) {
+      return;
+    } else if (errno != EINTR) {
+      log.warn("--events {}: {}; no more events are written", path_, std::strerror(errno));
+      fd_.reset();
+      return;
+    }
+  }
+}
+
+void EventsFile::finish(Deadline deadline, Log& log) {
+  if (!fd_) return;
+  for (write_some(log); fd_ && !waiting_.empty(); write_some(log)) {
+    pollfd writable{fd_.get(), POLLOUT, 0};
+    if (::poll(&writable, 1, deadline.poll_timeout()) == 0) break;
+  }
+  dropped_ += static_cast<uint64_t>(std::count(waiting_.begin(), waiting_.end(), '\n'));
+  if (dropped_ > 0)
+    log.warn("--events {}: {} event{} dropped: its reader is too slow", path_, dropped_, dropped_ == 1 ? "" : "s");
+  fd_.reset();
 }
 
 struct Events::Event {
@@ -58,7 +103,7 @@ Result<Events> Events::open(const JobSpec& job, Console& console, Send send) {
   if (!job.events_file.empty() && send) {
     events.send_ = std::move(send);
   } else if (!job.events_file.empty()) {
-    MUSTER_TRY(events.file_, open_events_file(job.events_file));
+    MUSTER_TRY(events.file_, EventsFile::open(job.events_file));
   }
   // Asked only when somebody wants to know: the resolver may take its time.
   if (events.enabled()) events.hostname_ = net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
@@ -101,12 +146,7 @@ void Events::record(const Event& event) {
   std::string line = python_json(json) + "\n";
   if (on_console_) console_->write(Stream::kStderr, line);
   if (send_) send_(line);
-  if (!file_) return;
-  // One write a line, so that readers never see half of one.
-  if (auto written = write_all(file_.get(), line.data(), line.size()); !written) {
-    console_->log().warn("--events {}: {}; no more events are written", job_->events_file, written.error().message);
-    file_.reset();
-  }
+  file_.write(line, console_->log());
 }
 
 void Events::rendezvous(Duration took, int restart_count) {
@@ -145,6 +185,7 @@ void Events::agent_ended(const std::string& exception, int restart_count) {
   if (!exception.empty()) event.raw_error = exception;
   event.total_run_time = Clock::now() - started_;
   record(event);
+  file_.finish(Deadline::in(kReaderPatience), console_->log());
 }
 
 }  // namespace muster::agent

@@ -11,6 +11,30 @@
 
 namespace muster::agent {
 
+// The file of --events. It may be a FIFO, a pipe or a terminal, whose reader never delays the caller: up to kMostWaiting
+// bytes wait for it, what comes then is dropped by whole lines, counted and said at the end.
+class EventsFile {
+ public:
+  static constexpr size_t kMostWaiting = 1 << 20;
+
+  EventsFile() = default;
+  // Emptied at once. kUsage when it cannot be written, which a FIFO that has no reader cannot.
+  static Result<EventsFile> open(const std::string& path);
+  explicit operator bool() const { return static_cast<bool>(fd_); }
+  // Whole lines. An error is said once, and ends it.
+  void write(std::string_view lines, Log& log);
+  // No more will come: waits for a slow reader until the deadline.
+  void finish(Deadline deadline, Log& log);
+
+ private:
+  void write_some(Log& log);
+
+  std::string path_;
+  Fd fd_;
+  std::string waiting_;
+  uint64_t dropped_ = 0;  // lines
+};
+
 // What happened, as JSON lines: torchrun's event objects on stderr (--event-log-handler console) and into a file
 // (--events FILE). Call in torchrun's order: rendezvous, ranks_assigned and worker_started for each round; at the end
 // worker_ended for each worker of the last round (in muster run of every round), then agent_ended. After a signal there is
@@ -40,7 +64,7 @@ class Events {
   const JobSpec* job_ = nullptr;
   Console* console_ = nullptr;
   bool on_console_ = false;
-  Fd file_;
+  EventsFile file_;
   Send send_;
   TimePoint started_;
   std::string hostname_;
@@ -51,8 +75,5 @@ class Events {
   };
   std::optional<Group> group_;
 };
-
-// The file of --events, emptied, for lines that are added to it. kUsage when it cannot be written.
-Result<Fd> open_events_file(const std::string& path);
 
 }  // namespace muster::agent

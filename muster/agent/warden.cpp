@@ -68,6 +68,7 @@ bool is_passed_on(int signal) {
     case SIGABRT:  // faults of our own
     case SIGCHLD:
     case SIGPIPE:
+    case SIGXFSZ:
     case SIGURG:
     case SIGTTIN:
     case SIGTTOU:  // between this process and the kernel
@@ -336,7 +337,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   ::fflush(nullptr);
   std::vector<pid_t> earlier = process::descendants();
   pid_t child = ::fork();
-  if (child < 0) return give_up(system_error(errno, "fork"));
+  if (child < 0) return give_up(no_process_error(errno, "cannot start the agent"));
   if (child == 0) become_agent(agent, self, self_fd, options.link);
   process::prefer_short_turns();
   if (is_member) process::lock_memory();

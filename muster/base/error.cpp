@@ -3,6 +3,7 @@
 #include <execinfo.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,6 +35,13 @@ int exit_code(const Error& error) {
 
 Error system_error(int errno_value, std::string what) {
   return {ErrorKind::kSystem, fmt::format("{}: {}", what, std::strerror(errno_value)), {}};
+}
+
+Error no_process_error(int errno_value, std::string what) {
+  Error error = system_error(errno_value, std::move(what));
+  if (errno_value == EAGAIN)
+    error.hint = "the limit of processes and threads is reached: raise ulimit -u, or pids.max of the cgroup";
+  return error;
 }
 
 void panic(const char* file, int line, const char* what) {

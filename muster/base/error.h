@@ -42,6 +42,9 @@ Error usage_error(fmt::format_string<Args...> format, Args&&... args) {
 // "<what>: <strerror(errno_value)>"
 Error system_error(int errno_value, std::string what);
 
+// The same for a process or thread that could not be made: EAGAIN is a limit of their number.
+Error no_process_error(int errno_value, std::string what);
+
 // A broken invariant: prints where and why with a backtrace, then aborts. Never reachable by user input.
 [[noreturn]] void panic(const char* file, int line, const char* what);
 

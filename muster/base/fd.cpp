@@ -1,11 +1,15 @@
 #include "muster/base/fd.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+
+#include "muster/base/clock.h"
 
 namespace muster {
 
@@ -14,13 +18,15 @@ void Fd::reset(int fd) {
   fd_ = fd;
 }
 
-Result<std::string> read_file(const std::string& path, size_t limit) {
-  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return system_error(errno, path);
+namespace {
+
+constexpr auto kReaderPatience = std::chrono::seconds(2);
+
+Result<std::string> read_all(int fd, const std::string& path, size_t limit) {
   std::string text;
   char buffer[16384];
   while (text.size() < limit) {
-    ssize_t n = ::read(fd.get(), buffer, std::min(sizeof buffer, limit - text.size()));
+    ssize_t n = ::read(fd, buffer, std::min(sizeof buffer, limit - text.size()));
     if (n < 0) {
       if (errno == EINTR) continue;
       return system_error(errno, path);
@@ -29,6 +35,22 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
     text.append(buffer, static_cast<size_t>(n));
   }
   return text;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path, size_t limit) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return system_error(errno, path);
+  return read_all(fd.get(), path, limit);
+}
+
+Result<std::string> read_regular_file(const std::string& path, size_t limit) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, path);
+  if (!S_ISREG(status.st_mode)) return Error{ErrorKind::kSystem, fmt::format("{} is not a regular file", path), {}};
+  return read_all(fd.get(), path, limit);
 }
 
 Result<Fd> memory_file(std::string_view text) {
@@ -62,9 +84,22 @@ Result<void> write_all(int fd, const void* data, size_t size) {
 }
 
 Result<void> write_whole_file(const std::string& path, const std::string& text) {
-  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!fd) return system_error(errno, fmt::format("cannot write {}", path));
-  return write_all(fd.get(), text.data(), text.size());
+  Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  auto failed = [&](int error) { return system_error(error, fmt::format("cannot write {}", path)); };
+  if (!fd) return failed(errno);
+  for (std::string_view rest = text; !rest.empty();) {
+    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    if (n >= 0) {
+      rest.remove_prefix(static_cast<size_t>(n));
+    } else if (errno == EAGAIN) {
+      pollfd writable{fd.get(), POLLOUT, 0};
+      if (::poll(&writable, 1, Deadline::in(kReaderPatience).poll_timeout()) == 0)
+        return Error{ErrorKind::kTimeout, fmt::format("cannot write {}: its reader does not read", path), {}};
+    } else if (errno != EINTR) {
+      return failed(errno);
+    }
+  }
+  return {};
 }
 
 }  // namespace muster

@@ -30,6 +30,8 @@ class Fd {
 
 // The first `limit` bytes of a file; for small ones, which are read at once.
 Result<std::string> read_file(const std::string& path, size_t limit = 16 << 20);
+// The same of a regular file only: never waits for the other end of a FIFO.
+Result<std::string> read_regular_file(const std::string& path, size_t limit = 16 << 20);
 // A file without a name that holds this text, to be read from its beginning: for what a child is told and nobody else
 // may read. Unlike a pipe it holds any amount.
 Result<Fd> memory_file(std::string_view text);
@@ -39,7 +41,7 @@ Result<void> set_nonblocking(int fd, bool on);
 // Console: the descriptor must be blocking, and there is no deadline but its reader's.
 Result<void> write_all(int fd, const void* data, size_t size);
 
-// Makes or empties the file.
+// Makes or empties the file. A FIFO, pipe or terminal whose reader takes nothing for two seconds is an error.
 Result<void> write_whole_file(const std::string& path, const std::string& text);
 
 }  // namespace muster

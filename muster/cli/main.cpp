@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -123,4 +124,9 @@ int print(const std::string& text) {
 
 }  // namespace muster::cli
 
-int main(int argc, char** argv) { return muster::cli::dispatch({argv, argv + argc}); }
+int main(int argc, char** argv) {
+  ::signal(
+      SIGXFSZ,
+      SIG_IGN);  // a file that reaches RLIMIT_FSIZE is a full disk (EFBIG), not the end; workers get the default back
+  return muster::cli::dispatch({argv, argv + argc});
+}

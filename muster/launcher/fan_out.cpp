@@ -126,6 +126,7 @@ Result<void> FanOutRun::prepare() {
   options.sealed_token = spec_.sealed_token;
   options.stop_grace = agent::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
+  if (coordinator_->failure()) return *coordinator_->failure();
   coordinator_->listen(std::move(listener.fd));
   status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
   console_.on_room([this] { coordinator_->take_output(); });
@@ -353,6 +354,7 @@ int FanOutRun::conclude() {
   status_.reset();
   wait_for_console();
   console_.say_what_stdout_lost();
+  head_.finish_events();
   head_.write_report();
   head_.publish();
   wait_for_console();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 
-#include "muster/agent/events.h"
 #include "muster/agent/publication.h"
 #include "muster/agent/report/outcome_codec.h"
 #include "muster/agent/report/words.h"
@@ -23,6 +22,7 @@ namespace {
 constexpr int kTorchrunFailed = 1;
 // Sooner than this nobody wonders what we wait for.
 constexpr auto kSilence = std::chrono::seconds(1);
+constexpr auto kReaderPatience = std::chrono::seconds(2);  // of --events, at the end
 constexpr size_t kKeptRefusals = 16;
 constexpr size_t kRefusalsInHeadline = 2;
 
@@ -300,22 +300,15 @@ void Head::show_progress(const std::string& host, const std::string& text) {
 }
 
 Result<void> Head::open_events(const std::string& path) {
-  MUSTER_TRY(events_, agent::open_events_file(path));
+  MUSTER_TRY(events_, agent::EventsFile::open(path));
   return {};
 }
 
-// A chunk is whole lines, and is written at once: readers never see half of one.
-void Head::write_events(const std::string& lines) {
-  if (!events_) return;
-  if (auto written = write_all(events_.get(), lines.data(), lines.size()); !written) {
-    console_.log().warn("--events {}: {}; no more events are written", job_.events_file, written.error().message);
-    events_.reset();
-  }
-}
+void Head::finish_events() { events_.finish(Deadline::in(kReaderPatience), console_.log()); }
 
 bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
   if (chunk.stream == rendezvous::Chunk::kEvents) {
-    write_events(chunk.bytes);
+    events_.write(chunk.bytes, console_.log());
     return true;
   }
   if (chunk.stream == rendezvous::Chunk::kLiveLine) {

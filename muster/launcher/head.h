@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/agent/console.h"
+#include "muster/agent/events.h"
 #include "muster/agent/job.h"
 #include "muster/agent/report.h"
 #include "muster/launcher/host_note.h"
@@ -37,7 +38,8 @@ class Head : public rendezvous::CoordinatorClient {
   int exit_code() const;
   // The report on this process's own console; call it when nothing else will be said.
   void publish();
-  void write_report();  // --report
+  void write_report();   // --report
+  void finish_events();  // --events: no more come
   TimePoint last_output() const { return last_output_; }
   // Why a host that wanted to join may not; empty: it was not refused.
   std::string refusal_of(const std::string& host) const;
@@ -65,7 +67,6 @@ class Head : public rendezvous::CoordinatorClient {
   std::vector<std::string> missing_nodes(size_t refusals_told) const;
   std::string cause_of_restart(const rendezvous::State& state) const;
   void log_once(const std::string& reason);
-  void write_events(const std::string& lines);
   void show_progress(const std::string& host, const std::string& text);
   bool torchrun() const { return job_.flavor != agent::Flavor::kMuster; }
 
@@ -92,7 +93,7 @@ class Head : public rendezvous::CoordinatorClient {
   std::string start_error_;
   std::optional<rendezvous::Decision> ending_;
   TimePoint last_output_ = Clock::now();
-  Fd events_;
+  agent::EventsFile events_;
   std::map<std::string, char> writers_;  // whose unfinished line the console shows: by host and stream
 };
 

@@ -43,6 +43,7 @@ class HostedCoordinator final : public agent::Companion {
     show();
   }
   ~HostedCoordinator() override { loop_.cancel(timer_); }
+  const std::optional<Error>& failure() const { return coordinator_->failure(); }
 
   void serve_store(std::function<void(Fd, const net::Address&, std::string_view)> serve) override {
     coordinator_->serve_other(std::move(serve));
@@ -198,8 +199,9 @@ Result<int> run_symmetric(Symmetric spec) {
   agent::MakeCompanion make_companion;
   if (listener)
     make_companion = [&](net::EventLoop& loop, agent::Console& console) -> Result<std::unique_ptr<agent::Companion>> {
-      return std::unique_ptr<agent::Companion>(
-          std::make_unique<HostedCoordinator>(loop, console, spec, std::move(listener->fd)));
+      auto hosted = std::make_unique<HostedCoordinator>(loop, console, spec, std::move(listener->fd));
+      if (hosted->failure()) return *hosted->failure();
+      return std::unique_ptr<agent::Companion>(std::move(hosted));
     };
   return agent::run_under_warden(
       [&](int warden_pid, int warden_pidfd) {

@@ -40,7 +40,7 @@ class Inquiry {
     try {
       std::thread([ask = std::move(ask), shared = shared_] { shared->set(ask()); }).detach();
     } catch (const std::system_error& error) {
-      failure_ = system_error(error.code().value(), "cannot start a thread");
+      failure_ = no_process_error(error.code().value(), "cannot start a thread");
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (failure_) shared_->wake();

@@ -89,7 +89,7 @@ Result<Kept> run_kept(const std::function<std::string(int muster)>& job, bool in
   Interruptions interruptions(interruptible);
   ::fflush(nullptr);
   const pid_t keeper = ::fork();
-  if (keeper < 0) return system_error(errno, "fork");
+  if (keeper < 0) return no_process_error(errno, "fork");
   if (keeper == 0) {
     interruptions.leave();
     hold.write.reset();

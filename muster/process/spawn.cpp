@@ -286,7 +286,7 @@ Result<Child> spawn(const SpawnSpec& spec) {
     BlockSignals blocked;
     pid = kClone(child_main, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   }
-  if (pid < 0) return system_error(errno, fmt::format("cannot start {}", spec.program));
+  if (pid < 0) return no_process_error(errno, fmt::format("cannot start {}", spec.program));
   Child child{pid, Fd(pidfd)};
   if (plan.failed != Step::kNone) {
     reap(pid);

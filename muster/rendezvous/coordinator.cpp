@@ -266,6 +266,7 @@ Coordinator::Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions opti
     : impl_(std::make_unique<Impl>(loop, log, std::move(options), client)) {}
 Coordinator::~Coordinator() = default;
 
+const std::optional<Error>& Coordinator::failure() const { return impl_->failure(); }
 void Coordinator::expect(const net::Address& host) { impl_->acceptor_->expect(host); }
 void Coordinator::listen(Fd listener) { impl_->acceptor_->listen(std::move(listener)); }
 void Coordinator::serve_other(std::function<void(Fd, const net::Address&, std::string_view)> serve) {

@@ -63,6 +63,8 @@ class Coordinator {
   Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
   ~Coordinator();
 
+  // Why it cannot work: look here before listen().
+  const std::optional<Error>& failure() const;
   void expect(const net::Address& host);  // somebody will come from there: strangers do not crowd it out
   void listen(Fd listener);               // net::listen_tcp; already bound, so that its port could be told to agents
   // The store's connections on the shared port.

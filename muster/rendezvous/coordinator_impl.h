@@ -57,6 +57,7 @@ class Coordinator::Impl {
   bool over_ = false;
 
   void decide_soon();
+  const std::optional<Error>& failure() const { return hearts_.failure(); }
 
  private:
   using GuestId = std::list<Guest>::iterator;

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <iterator>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -65,9 +66,13 @@ class HeartbeatServer::Impl {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { serve(); });
+    try {
+      thread_ = std::thread([this] { serve(); });
+      pthread_setname_np(thread_.native_handle(), "muster-beats");
+    } catch (const std::system_error& error) {
+      failure_ = no_process_error(error.code().value(), "cannot start the thread that answers heartbeats");
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    pthread_setname_np(thread_.native_handle(), "muster-beats");
   }
 
   ~Impl() {
@@ -76,8 +81,9 @@ class HeartbeatServer::Impl {
       ending_ = true;
     }
     ring(wake_);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
+  const std::optional<Error>& failure() const { return failure_; }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
@@ -228,10 +234,12 @@ class HeartbeatServer::Impl {
   net::EventLoop* loop_ = nullptr;                        // the heartbeat thread's
   std::unordered_map<Channel*, Connection> connections_;  // likewise
   std::thread thread_;
+  std::optional<Error> failure_;
 };
 
 HeartbeatServer::HeartbeatServer() : impl_(std::make_unique<Impl>()) {}
 HeartbeatServer::~HeartbeatServer() = default;
+const std::optional<Error>& HeartbeatServer::failure() const { return impl_->failure(); }
 void HeartbeatServer::adopt(std::vector<std::unique_ptr<Channel>> channels) { impl_->adopt(std::move(channels)); }
 void HeartbeatServer::forget(NodeId node) { impl_->set_stands(node, false); }
 void HeartbeatServer::admit(NodeId node) { impl_->set_stands(node, true); }

@@ -90,6 +90,9 @@ class HeartbeatServer {
   HeartbeatServer();
   ~HeartbeatServer();  // joins the thread
 
+  // Why there is no thread, and no beat is answered. None: there is one.
+  const std::optional<Error>& failure() const;
+
   // From the coordinator's thread. The channels are open and detached (Channel::detach()).
   void adopt(std::vector<std::unique_ptr<Channel>> channels);
   void admit(NodeId node);  // its beats are echoed with stands = true; before it is told its number

@@ -197,5 +197,22 @@ TEST_F(EventsTest, AFullDiskIsSaidOnceAndEndsThem) {
             "muster: warning: --events /dev/full: write: No space left on device; no more events are written\n");
 }
 
+TEST_F(EventsTest, AReaderThatStoppedDelaysNothing) {
+  const std::string path = directory_ + "/fifo";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(EventsFile::open(path)) << "a FIFO without a reader";
+  Fd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto file = EventsFile::open(path);
+  ASSERT_TRUE(file);
+  std::vector<std::string> said;
+  Log log([&](LogLevel, std::string_view text) { said.emplace_back(text); }, LogLevel::kInfo);
+  const std::string line = std::string((1 << 18) - 1, 'x') + "\n";
+  for (int i = 0; i < 6; ++i) file->write(line, log);  // the pipe has a part of the first one, three more wait
+  file->finish(Deadline::in(0s), log);
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_EQ(said[0], "--events " + path + ": 6 events dropped: its reader is too slow");
+  EXPECT_FALSE(*file);
+}
+
 }  // namespace
 }  // namespace muster::agent
