@@ -28,7 +28,12 @@ struct Output::Impl {
   };
 
   Impl(net::EventLoop& loop_in, Console& console_in, const JobSpec& job_in, const LogLayout& layout_in)
-      : context{loop_in, console_in, std::make_unique_for_overwrite<char[]>(StreamContext::kReadSize), {}, nullptr},
+      : context{loop_in,
+                console_in,
+                FileWriter(loop_in),
+                std::make_unique_for_overwrite<char[]>(StreamContext::kReadSize),
+                {},
+                nullptr},
         job(job_in),
         layout(layout_in),
         hostname(job_in.host) {}
@@ -123,9 +128,8 @@ Result<void> Output::Impl::open_filters(int round) {
     const auto& filters = stream == Stream::kStdout ? job.output.stdout_filters : job.output.stderr_filters;
     if (filters.empty()) continue;
     std::string path = layout.filtered_file(round, stream);
-    MUSTER_TRY(CappedFile file, CappedFile::create(path, log_cap()));
-    context.filtered[static_cast<int>(stream)] =
-        std::make_shared<FilteredLog>(FilteredLog{path, std::move(file), filters});
+    MUSTER_TRY(WrittenFile file, context.files.create(path, log_cap()));
+    context.filtered[static_cast<int>(stream)] = std::make_shared<FilteredLog>(path, std::move(file), filters);
   }
   return {};
 }
@@ -134,13 +138,15 @@ Output::Output(net::EventLoop& loop, Console& console, const JobSpec& job, const
     : impl_(std::make_unique<Impl>(loop, console, job, layout)) {
   bool own_directory = !layout.disabled() && !job.output.log_dir.empty();
   console.set_spool(own_directory ? layout.run_dir() : std::string(), job.output.cap);
-  console.on_room([impl = impl_.get()] {
+  auto resume = [impl = impl_.get()] {
     for (auto& [local_rank, worker] : impl->workers) {
       for (auto& stream : worker.streams) {
         if (stream) stream->resume();
       }
     }
-  });
+  };
+  console.on_room(resume);
+  impl_->context.files.on_room = resume;
 }
 
 Output::~Output() {
@@ -197,6 +203,14 @@ std::string Output::log_file(int local_rank, Stream stream) const {
   const auto& opened = found->second.streams[static_cast<int>(stream)];
   return opened ? opened->log_path() : std::string();
 }
+
+void Output::close_filtered() {
+  for (auto& log : impl_->context.filtered) log.reset();
+}
+
+bool Output::files_idle() const { return impl_->context.files.idle(); }
+void Output::on_files_idle(std::function<void()> callback) { impl_->context.files.on_idle = std::move(callback); }
+std::string Output::stuck_file(Duration lasting) const { return impl_->context.files.stuck_file(lasting); }
 
 uint64_t Output::dropped_lines() const {
   uint64_t lines = impl_->dropped_before + impl_->context.console.dropped_lines();

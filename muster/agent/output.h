@@ -51,6 +51,13 @@ class Output {
   // Path of its log file of that stream; empty if there is none.
   std::string log_file(int local_rank, Stream stream) const;
 
+  // Log files are written by a thread (output/file_writer.h): whether all is written; for the end of a job.
+  void close_filtered();
+  bool files_idle() const;
+  void on_files_idle(std::function<void()> callback);
+  // The file of a write that has lasted for so long; empty: none.
+  std::string stuck_file(Duration lasting) const;
+
   // Lines dropped so far because a spool was full, by cap or by disk.
   uint64_t dropped_lines() const;
 

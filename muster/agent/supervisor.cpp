@@ -49,6 +49,8 @@ constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
 constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 // For the reader of a console that belongs to a job that has been asked to end, or has not begun.
 constexpr auto kFlushTime = std::chrono::seconds(5);
+// How often it is looked whether a file system still responds.
+constexpr auto kFilePeriod = std::chrono::milliseconds(250);
 
 // The same when everything was killed.
 constexpr auto kLastFlushTime = std::chrono::milliseconds(200);
@@ -143,6 +145,7 @@ class Supervisor final : public NodeControl {
   void tell_logs();
   int conclude_now();
   [[noreturn]] void end_at_once();
+  void wait_for_files();
   void wait_for_console();
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
@@ -514,6 +517,7 @@ void Supervisor::finish() {
 }
 
 int Supervisor::conclude() {
+  wait_for_files();
   wait_for_console();
   console_.say_what_stdout_lost();
   tell_logs();
@@ -539,6 +543,19 @@ int Supervisor::conclude_now() {
   int code = director_->conclude(conclusion, prepare_error_);
   if (companion_) companion_->finish(Deadline::in(kLastWordTime));
   return code;
+}
+
+// A slow disk may take its time; one that does nothing is left.
+void Supervisor::wait_for_files() {
+  if (!output_) return;
+  output_->close_filtered();
+  output_->on_files_idle([this] { loop_.stop(); });
+  while (!output_->files_idle()) {
+    const std::string stuck = output_->stuck_file(kFlushTime);
+    if (!stuck.empty())
+      return console_.log().warn("log files are not complete: {} is on a file system that does not respond", stuck);
+    loop_.run_until(Deadline::in(kFilePeriod));
+  }
 }
 
 // A slow reader may take its time, unless a signal has asked us to end; a further signal ends the wait.

@@ -46,7 +46,7 @@ WorkerStream::~WorkerStream() {
 Result<void> WorkerStream::open() {
   MUSTER_TRY_VOID(open_source());
   if (options_.plan.file) {
-    MUSTER_TRY(file_, CappedFile::create(options_.log_path, options_.cap));
+    MUSTER_TRY(file_, context_.files.create(options_.log_path, options_.cap));
   }
   if (source_) context_.loop.watch(source_.get(), EPOLLIN, [this](uint32_t) { on_readable(); });
   return {};
@@ -72,7 +72,8 @@ Result<void> WorkerStream::open_source() {
 }
 
 void WorkerStream::on_readable() {
-  if (options_.plan.console && !context_.console.has_room(options_.stream)) {
+  const bool console_is_full = options_.plan.console && !context_.console.has_room(options_.stream);
+  if (console_is_full || !file_.has_room(context_.loop.now())) {
     held_ = true;
     // Edge-triggered and for nothing: a hang-up, which cannot be masked, is reported once and not for ever.
     context_.loop.rearm(source_.get(), EPOLLET);
@@ -121,7 +122,7 @@ void WorkerStream::filter(std::string_view lines) {
   FilteredLog& log = *context_.filtered[static_cast<int>(options_.stream)];
   log.take(lines, context_.loop.now());
   if (log.file.dropping() && !std::exchange(log.dropping_said, true)) {
-    context_.console.log().warn("lines are being dropped: {} is full ({})", log.path, log.file.reason());
+    context_.console.log().warn("lines are being dropped: {} {}", log.path, log.file.reason());
   }
 }
 
@@ -162,11 +163,11 @@ void WorkerStream::show_prompt() {
 
 void WorkerStream::say_dropped() {
   if (std::exchange(dropping_said_, true)) return;
-  context_.console.log().warn("{}: lines are being dropped: {} is full ({})", options_.name, options_.log_path,
-                              file_.reason());
+  context_.console.log().warn("{}: lines are being dropped: {} {}", options_.name, options_.log_path, file_.reason());
 }
 
 void WorkerStream::resume() {
+  if (file_ && file_.dropping()) say_dropped();
   if (!std::exchange(held_, false) || !source_) return;
   context_.loop.rearm(source_.get(), EPOLLIN);
 }
@@ -201,11 +202,10 @@ void WorkerStream::end() {
     if (options_.plan.style != StreamPlan::Style::kRaw) console.disown_line(options_.stream, options_.writer);
     show_progress();
   }
-  file_.finish();
-  if (file_.dropped_lines() > 0) {
-    context_.console.log().warn("{}: {} line{} dropped: {} is full ({})", options_.name, file_.dropped_lines(),
-                                file_.dropped_lines() == 1 ? "" : "s", options_.log_path, file_.reason());
-  }
+  file_.close([&log = context_.console.log(), name = options_.name, path = options_.log_path](
+                  uint64_t dropped, const std::string& reason) {
+    if (dropped > 0) log.warn("{}: {} line{} dropped: {} {}", name, dropped, dropped == 1 ? "" : "s", path, reason);
+  });
 }
 
 void WorkerStream::window_resized() {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "muster/agent/console.h"
-#include "muster/agent/output/capped_file.h"
 #include "muster/agent/output/digest.h"
+#include "muster/agent/output/file_writer.h"
 #include "muster/agent/output/line_splitter.h"
 #include "muster/agent/output/stream_plan.h"
 #include "muster/base/fd.h"
@@ -17,8 +17,14 @@ namespace muster::agent {
 
 // Lines of all tee'd ranks that contain one of the filters: filtered_stdout.log, filtered_stderr.log.
 struct FilteredLog {
+  FilteredLog(std::string path_in, WrittenFile file_in, std::vector<std::string> filters_in)
+      : path(std::move(path_in)), file(std::move(file_in)), filters(std::move(filters_in)) {}
+  ~FilteredLog() { file.close({}); }
+  FilteredLog(const FilteredLog&) = delete;
+  FilteredLog& operator=(const FilteredLog&) = delete;
+
   std::string path;
-  CappedFile file;
+  WrittenFile file;
   std::vector<std::string> filters;
   bool dropping_said = false;
 
@@ -33,6 +39,7 @@ struct StreamContext {
 
   net::EventLoop& loop;
   Console& console;
+  FileWriter files;                          // log files
   std::unique_ptr<char[]> buffer;            // kReadSize: what one read may bring
   std::shared_ptr<FilteredLog> filtered[2];  // of the current round; null without filters
   const void* live_owner = nullptr;          // the stream whose progress is the live line
@@ -69,7 +76,7 @@ class WorkerStream {
   void catch_up();
   // The same, and ends, even if somebody still holds the other end.
   void drain();
-  // The console has room again.
+  // The console, or a file, has room again.
   void resume();
   void window_resized();
 
@@ -96,11 +103,11 @@ class WorkerStream {
   Options options_;
   Fd source_;
   Fd child_end_;
-  CappedFile file_;
+  WrittenFile file_;
   LineSplitter splitter_;
   DigestBuilder digest_;
   bool enlarged_ = false;
-  bool held_ = false;  // not reading: the console is full
+  bool held_ = false;  // not reading: the console is full, or the disk slow
   bool dropping_said_ = false;
   std::optional<TimePoint> lines_shown_;  // when the last ones were; at first when the stream began
   net::EventLoop::TimerId prompt_timer_ = 0;

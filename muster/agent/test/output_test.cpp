@@ -64,9 +64,15 @@ class OutputTest : public ::testing::Test {
   void finish() {
     ends_.clear();
     for (int i = 0; i < job_.workers; ++i) output_->drain(i);
+    settle();
     console_->flush(Deadline::in(std::chrono::seconds(10)));
     shown_out_ += read_available(out_.read.get());
     shown_err_ += read_available(err_.read.get());
+  }
+  // Until everything that was drained is in its file.
+  void settle() {
+    output_->close_filtered();
+    EXPECT_TRUE(testing::run_until(loop_, [&] { return output_->files_idle(); }));
   }
   std::string log_text(int rank, Stream stream) { return *read_file(output_->log_file(rank, stream)); }
   void no_files() {

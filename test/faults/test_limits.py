@@ -1,0 +1,169 @@
+"""Files that block, and limits of the system that muster meets itself: what is said, the exit code, and what is left."""
+
+import contextlib
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import uuid
+
+import pytest
+
+from harness import shell
+
+pytestmark = pytest.mark.multiprocess
+
+NODES = pytest.mark.parametrize("nodes", [[], ["--local-nodes", 2]], ids=["one", "two"])
+PIDS = pathlib.Path("/sys/fs/cgroup/pids")
+TIMEOUT = 60
+
+
+@pytest.fixture
+def fifo(tmp_path):
+    path = tmp_path / "fifo"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def unread_fifo(fifo):
+    """Its reader is there and never reads."""
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    yield fifo
+    os.close(reader)
+
+
+@NODES
+def test_an_error_file_that_is_a_fifo(run_muster, nodes):
+    done = run_muster(["run", *nodes, *shell("mkfifo $TORCHELASTIC_ERROR_FILE; exit 7")], timeout=TIMEOUT)
+    assert done.returncode == 7, done.stderr
+    assert "is not a regular file" in done.stderr
+
+
+@NODES
+def test_a_report_that_nothing_reads(run_muster, fifo, nodes):
+    done = run_muster(["run", *nodes, "--report", fifo, *shell("exit 7")], timeout=TIMEOUT)
+    assert done.returncode == 7, done.stderr
+    assert f"the report is lost: cannot write {fifo}" in done.stderr
+
+
+@NODES
+def test_events_that_nothing_reads(run_muster, fifo, nodes):
+    done = run_muster(["run", *nodes, "--events", fifo, *shell("exit 7")], timeout=TIMEOUT)
+    assert done.returncode == 2, done.stderr
+    assert f"--events {fifo} cannot be written: it is a FIFO without a reader; start its reader first" in done.stderr
+
+
+@NODES
+def test_events_whose_reader_stopped(run_muster, unread_fifo, nodes):
+    """One event is larger than the pipe: it has the message of the error file."""
+    script = """printf '{"message": "%200000d"}' 7 > $TORCHELASTIC_ERROR_FILE; exit 7"""
+    done = run_muster(["run", *nodes, "--events", unread_fifo, *shell(script)], timeout=TIMEOUT)
+    assert done.returncode == 7, done.stderr
+    assert f"--events {unread_fifo}: " in done.stderr and "dropped: its reader is too slow" in done.stderr
+
+
+def small_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+
+@NODES
+def test_a_limit_of_file_sizes_is_a_full_disk(run_muster, tmp_path, nodes):
+    flood = "i=0; while [ $i -lt 2000 ]; do echo line $i; i=$((i + 1)); done"
+    with open(tmp_path / "out", "w") as out:
+        done = run_muster(["run", *nodes, "--log-dir", tmp_path / "logs", *shell(flood)], stdout=out, timeout=TIMEOUT,
+                          preexec_fn=small_files)
+    assert done.returncode == 0, done.stderr
+    assert "lines of stdout are being lost: File too large" in done.stderr
+    assert "lines dropped: " in done.stderr and "is full (File too large)" in done.stderr
+
+
+def test_workers_meet_that_limit_as_ever(run_muster, tmp_path):
+    script = f"exec head -c 8192 /dev/zero > {tmp_path / 'large'}"
+    done = run_muster(["run", *shell(script)], timeout=TIMEOUT, preexec_fn=small_files)
+    assert done.returncode == 128 + 25, done.stderr
+    assert "SIGXFSZ" in done.stderr
+
+
+@contextlib.contextmanager
+def process_limit(count):
+    """A function for preexec_fn: the process and all below it are `count` at most."""
+    group = PIDS / f"muster-test-{uuid.uuid4().hex}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"cannot make a cgroup that limits processes: {error.strerror}")
+    try:
+        (group / "pids.max").write_text(str(count))
+        yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
+        assert (group / "cgroup.procs").read_text() == "", "something is left"
+    finally:
+        group.rmdir()
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
+def test_too_few_processes(run_muster, count):
+    """A job of two nodes needs ten: the launcher and its thread, two wardens, two agents, four workers."""
+    command = ["run", "--local-nodes", 2, "--nproc-per-node", 2, "--no-python", "/bin/sleep", 60]
+    with process_limit(count) as limited:
+        done = run_muster(command, preexec_fn=limited, timeout=TIMEOUT)
+    assert done.returncode == 125, done.stderr
+    assert "the limit of processes and threads is reached: raise ulimit -u, or pids.max of the cgroup" in done.stderr
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system that stops to respond with `fsfreeze --freeze`."""
+    image, mount = tmp_path / "image", tmp_path / "disk"
+    mount.mkdir()
+    with open(image, "wb") as file:
+        file.truncate(32 << 20)
+    for command in (["mkfs.ext4", "-q", image], ["mount", "-o", "loop", image, mount]):
+        try:
+            subprocess.run(command, check=True, capture_output=True, text=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"cannot mount a file system of its own: {getattr(error, 'stderr', error)}")
+    yield mount
+    subprocess.run(["fsfreeze", "--unfreeze", mount], capture_output=True)
+    subprocess.run(["umount", mount], check=True)
+
+
+# More than fits into memory: lines are dropped.
+FLOOD = """
+import os, sys, time
+print("begin", flush=True)
+while not os.path.exists(sys.argv[1]): time.sleep(0.02)
+for _ in range(80): os.write(1, (b"x" * 99 + b"\\n") * 1000)
+time.sleep(3)
+for _ in range(80): os.write(1, (b"x" * 99 + b"\\n") * 1000)
+os.write(1, b"end\\n")
+"""
+
+
+@NODES
+def test_log_files_on_a_file_system_that_does_not_respond(start_muster, tmp_path, disk, nodes):
+    """The job ends as without them, and no agent is taken for one that hangs."""
+    process = start_muster(
+        ["run", *nodes, *(["--lease", 2] if nodes else []), "--log-dir", disk, "--label", "none", "--no-python",
+         sys.executable, "-c", FLOOD, tmp_path / "go"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    workers = 2 if nodes else 1
+    for _ in range(workers):
+        assert process.stdout.readline() == b"begin\n"
+    subprocess.run(["fsfreeze", "--freeze", disk], check=True)
+    (tmp_path / "go").touch()
+    ends = 0
+    while ends < workers:
+        ends += process.stdout.readline() == b"end\n"
+    said = b""
+    while said.count(b"log files are not complete: ") < workers:
+        line = process.stderr.readline()
+        assert line, said.decode()
+        said += line
+    subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)  # a process that waits for its disk cannot end
+    out, err = process.communicate(timeout=TIMEOUT)
+    said += err
+    assert process.returncode == 0, said.decode()
+    assert b"lines are being dropped: " in said and b"is on a file system that does not respond" in said
+    assert b"lost" not in said
