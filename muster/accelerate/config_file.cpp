@@ -100,7 +100,7 @@ class Merge {
     MUSTER_TRY_VOID(check_unknown_keys());
     for (const auto& [key, value] : config_.entries) {
       if (contains(kMapKeys, key) && value.kind != Value::Kind::kMap && value.kind != Value::Kind::kNone)
-        return about(fmt::format("{} is no map", key), "write its settings below it, indented");
+        return about(fmt::format("{} is not a map", key), "write its settings below it, indented");
     }
     return {};
   }
@@ -167,7 +167,7 @@ class Merge {
     if (option->kind == Kind::kThree && value.kind == Value::Kind::kList && value.items.size() == 3)
       text = fmt::format("{},{},{}", value.items[0].text, value.items[1].text, value.items[2].text);
     if (option->kind == Kind::kInteger && !parse_integer(*option, text))
-      return about(fmt::format("{}: '{}' is no number", key, text), "write a whole number");
+      return about(fmt::format("{}: '{}' is not a number", key, text), "write a whole number");
     settings_.set(key, text, Source::kFile);
     return {};
   }
@@ -209,9 +209,9 @@ class Merge {
   Result<void> check_values() const {
     for (std::string_view key : {"num_processes", "machine_rank", "num_machines", "main_process_port"})
       if (settings_.get(key) && !settings_.integer(key))
-        return about(fmt::format("{}: '{}' is no number", key, *settings_.get(key)), "write a whole number");
+        return about(fmt::format("{}: '{}' is not a number", key, *settings_.get(key)), "write a whole number");
     if (settings_.integer("num_processes").value_or(-1) == -1)
-      return about("nobody says how many processes there are",
+      return about("the number of processes is not given",
                    "give --num_processes, or write num_processes into the file");
     const std::string gpus = settings_.get("gpu_ids").value_or("all");
     if (settings_.flag("multi_gpu") && gpus != "all" && gpus.find(',') == std::string::npos &&

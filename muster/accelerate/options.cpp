@@ -23,8 +23,8 @@ constexpr std::string_view kDynamoBackends =
 // clang-format off
 constexpr Option kOptions[] = {
   {"config_file", 0, K::kText, nullptr, "", G::kProgram, "", R::kNone,
-   "YAML, or JSON where the name ends in .json, with defaults for what is not on the command line. Without: "
-   "$HF_HOME/accelerate/default_config.yaml, where it exists and --cpu is not given."},
+   "YAML, or JSON if the name ends in .json, with defaults for what is not on the command line. Without: "
+   "$HF_HOME/accelerate/default_config.yaml, if it exists and --cpu is not given."},
   {"quiet", 'q', K::kFlag, nullptr, "", G::kOutput, "", R::kNone, "Say nothing but warnings, errors and the failure report."},
   {"debug", 0, K::kFlag, nullptr, "", G::kOutput, "", R::kNone, "Workers check the shapes of what they exchange: ACCELERATE_DEBUG_MODE."},
 
@@ -39,7 +39,7 @@ constexpr Option kOptions[] = {
   {"mixed_precision", 0, K::kText, nullptr, "no|fp16|bf16|fp8", G::kHardware, "", R::kNone, "What Accelerator() computes in."},
 
   {"num_processes", 0, K::kInteger, nullptr, "", G::kProcesses, "", R::kNone,
-   "Processes in all, on all machines together (v100:4, as Slurm may write it, too). Where they do not divide evenly the first machines get one more. Without: one a GPU, or one."},
+   "Processes in all, on all machines together (v100:4, as Slurm may write it, too). If they do not divide evenly the first machines get one more. Without: one per GPU, or one."},
   {"num_cpu_threads_per_process", 0, K::kInteger, nullptr, "", G::kProcesses, "", R::kNone,
    "OMP_NUM_THREADS. Without: the one you have set, else 1; on the CPU, the cores divided among the processes."},
   {"max_restarts", 0, K::kInteger, "0", "", G::kProcesses, "", R::kNone, "How often all processes are started again after one has failed."},
@@ -101,8 +101,8 @@ constexpr Option kOptions[] = {
   {"zero_stage", 0, K::kInteger, nullptr, "", G::kDeepspeed, "ACCELERATE_DEEPSPEED_ZERO_STAGE", R::kIfSet, "ZeRO stage."},
   {"offload_optimizer_device", 0, K::kText, nullptr, "", G::kDeepspeed, "ACCELERATE_DEEPSPEED_OFFLOAD_OPTIMIZER_DEVICE", R::kIfSetLower, "none, cpu or nvme."},
   {"offload_param_device", 0, K::kText, nullptr, "", G::kDeepspeed, "ACCELERATE_DEEPSPEED_OFFLOAD_PARAM_DEVICE", R::kIfSetLower, "none, cpu or nvme."},
-  {"offload_optimizer_nvme_path", 0, K::kText, nullptr, "", G::kDeepspeed, "", R::kNone, "Accepted; accelerate hands it to nobody. Use --deepspeed_config_file."},
-  {"offload_param_nvme_path", 0, K::kText, nullptr, "", G::kDeepspeed, "", R::kNone, "Accepted; accelerate hands it to nobody. Use --deepspeed_config_file."},
+  {"offload_optimizer_nvme_path", 0, K::kText, nullptr, "", G::kDeepspeed, "", R::kNone, "Accepted; accelerate itself does not use it. Use --deepspeed_config_file."},
+  {"offload_param_nvme_path", 0, K::kText, nullptr, "", G::kDeepspeed, "", R::kNone, "Accepted; accelerate itself does not use it. Use --deepspeed_config_file."},
   {"gradient_accumulation_steps", 0, K::kInteger, nullptr, "", G::kDeepspeed, "ACCELERATE_GRADIENT_ACCUMULATION_STEPS", R::kIfSet, "Steps between updates."},
   {"gradient_clipping", 0, K::kNumber, nullptr, "", G::kDeepspeed, "ACCELERATE_GRADIENT_CLIPPING", R::kIfSetLower, "Largest norm of the gradient."},
   {"zero3_init_flag", 0, K::kText, nullptr, "", G::kDeepspeed, "ACCELERATE_DEEPSPEED_ZERO3_INIT", R::kIfSetLower, "Build large models sharded."},

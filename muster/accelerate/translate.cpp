@@ -190,7 +190,7 @@ class Translator {
     if (ip && trim(*ip).empty()) ip.reset();
     const int port = static_cast<int>(settings_.integer("main_process_port").value_or(0));
     if (!ip && !machine_.machines)
-      return Error{ErrorKind::kUsage, fmt::format("nobody says where {} machines meet", machines_),
+      return Error{ErrorKind::kUsage, fmt::format("no rendezvous address for {} machines", machines_),
                    "give --main_process_ip HOST on every one"};
     if (settings_.given("main_process_port") && port == 0)
       note("--main_process_port 0: machines cannot guess each other's port; the default is used");

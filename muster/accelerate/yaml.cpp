@@ -127,7 +127,7 @@ class Builder {
       return value;
     }
     for (const auto& entry : node) {
-      if (!entry.first.IsScalar()) return broken(name_, "a key is no word");
+      if (!entry.first.IsScalar()) return broken(name_, "a key is not a word");
       MUSTER_TRY(Value built, build(entry.second, depth + 1));
       value.entries.push_back({entry.first.Scalar(), std::move(built)});
     }

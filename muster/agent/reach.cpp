@@ -75,7 +75,7 @@ void Reach::go_on() {
 void Reach::all_tried() {
   if (silent_.empty() || ++passes_ == kPasses) {
     Done done = std::move(done_);  // it may destroy this object
-    return done(Error{ErrorKind::kPeer, failures_.empty() ? "nobody knows its address" : failures_, {}});
+    return done(Error{ErrorKind::kPeer, failures_.empty() ? "its address is not known" : failures_, {}});
   }
   addresses_ = std::exchange(silent_, {});
   current_ = 0;

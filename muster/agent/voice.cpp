@@ -46,7 +46,7 @@ void Voice::killing(int rank, int pid, int signal, Duration grace) {
 }
 
 void Voice::unkillable(int rank, int pid) {
-  console_.log().error("rank {} (pid {}) does not end, not even by SIGKILL; it is left behind", rank, pid);
+  console_.log().error("rank {} (pid {}) did not end after SIGKILL; it is left running", rank, pid);
 }
 
 void Voice::timer_expired(int rank, int pid, const std::string& scope, int signal) {

@@ -34,18 +34,19 @@ int accelerate_launch_command(const std::vector<std::string>& arguments) {
 }
 
 int accelerate_command(const std::vector<std::string>& arguments) {
-  if (arguments.empty()) return fail({ErrorKind::kUsage, "no sub-command", "write muster accelerate launch train.py"});
+  if (arguments.empty())
+    return fail({ErrorKind::kUsage, "the sub-command is missing", "write muster accelerate launch train.py"});
   const std::string& word = arguments[0];
   if (word == "launch") return accelerate_launch_command({arguments.begin() + 1, arguments.end()});
   if (word == "--help" || word == "-h") return show_help();
   if (word.starts_with('-') || word.ends_with(".py"))
-    return fail({ErrorKind::kUsage, fmt::format("'{}' stands where launch should", word),
+    return fail({ErrorKind::kUsage, fmt::format("'{}' is given instead of launch", word),
                  fmt::format("write muster accelerate launch {}", word)});
   if (nearest_word(word, {"launch"}))
-    return fail(
-        {ErrorKind::kUsage, fmt::format("'{}' is no sub-command", word), "did you mean 'muster accelerate launch'?"});
+    return fail({ErrorKind::kUsage, fmt::format("'{}' is not a sub-command", word),
+                 "did you mean 'muster accelerate launch'?"});
   return fail(
-      {ErrorKind::kUsage, fmt::format("muster has accelerate's launch and nothing else, not '{}'", word),
+      {ErrorKind::kUsage, fmt::format("muster accelerate supports launch only, not '{}'", word),
        fmt::format("use accelerate {} itself; muster accelerate launch reads what accelerate config wrote", word)});
 }
 

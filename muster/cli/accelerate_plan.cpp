@@ -127,7 +127,7 @@ Result<JobPlan> plan_accelerate(const AccelerateJob& job, const Facts& facts) {
   JobPlan plan = *std::move(planned);
   if (launch.uneven && std::holds_alternative<launcher::Symmetric>(plan.nodes))
     return Error{ErrorKind::kUsage,
-                 fmt::format("{} processes cannot be shared out evenly, and nobody says which machine this is",
+                 fmt::format("{} processes cannot be shared out evenly, and the rank of this machine is not known",
                              *launch.processes),
                  "give --machine_rank on every one"};
   for (Note& note : plan.notes) note.text = accelerate::in_its_words(note.text);

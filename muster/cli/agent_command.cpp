@@ -47,7 +47,7 @@ Result<void> read_exactly(int fd, std::string& text, size_t size, Deadline deadl
   while (have < size) {
     pollfd waiting{.fd = fd, .events = POLLIN, .revents = 0};
     const int ready = ::poll(&waiting, 1, deadline.poll_timeout());
-    if (ready == 0) return Error{ErrorKind::kTimeout, "nobody said on stdin what to do", {}};
+    if (ready == 0) return Error{ErrorKind::kTimeout, "nothing came on stdin", {}};
     if (ready < 0) continue;  // stopped and continued: read() would wait without the deadline
     const ssize_t got = ::read(fd, text.data() + have, size - have);
     if (got == 0) return Error{ErrorKind::kPeer, "the launcher is gone", {}};

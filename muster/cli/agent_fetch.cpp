@@ -24,9 +24,9 @@ Result<net::Address> address_of(const std::string& endpoint) {
   const size_t colon = endpoint.rfind(':');
   auto port = parse_int(std::string_view(endpoint).substr(colon == std::string::npos ? endpoint.size() : colon + 1));
   if (!port || *port < 1 || *port > UINT16_MAX)
-    return not_ours(fmt::format("'{}' is no address with a port", endpoint));
+    return not_ours(fmt::format("'{}' is not an address with a port", endpoint));
   auto address = net::parse_address(endpoint.substr(0, colon), static_cast<uint16_t>(*port));
-  if (!address) return not_ours(fmt::format("'{}' is no address with a port", endpoint));
+  if (!address) return not_ours(fmt::format("'{}' is not an address with a port", endpoint));
   return *address;
 }
 

@@ -345,7 +345,7 @@ std::optional<Error> malformed_flag_variable(Verb verb, const GetEnv& getenv) {
     if (!option.in(verb) || !option.reads_environment || option.kind != OptionKind::kFlag) continue;
     auto value = getenv(pet_variable(option));
     if (value && !python_int(*value))
-      return Error{ErrorKind::kUsage, fmt::format("{}='{}' is no number", pet_variable(option), *value),
+      return Error{ErrorKind::kUsage, fmt::format("{}='{}' is not a number", pet_variable(option), *value),
                    "set it to 0 or 1, or unset it"};
   }
   return std::nullopt;

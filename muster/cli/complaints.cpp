@@ -32,7 +32,7 @@ Error Complaints::not_a_number(const Option& option, std::string_view type, cons
   if (dialect_ == Dialect::kArgparse)
     return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
   const std::string_view number = type == "int" ? "whole number" : "number";
-  return {ErrorKind::kUsage, fmt::format("{}: '{}' is no {}", where(option, source), value, number),
+  return {ErrorKind::kUsage, fmt::format("{}: '{}' is not a {}", where(option, source), value, number),
           source == Source::kEnvironment ? fmt::format("set it to a {}, or unset it", number)
                                          : fmt::format("write {} {}", dashed(option), option.metavar)};
 }

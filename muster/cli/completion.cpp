@@ -86,7 +86,7 @@ std::string bash(std::string_view command) {
       "    if [[ ${COMP_WORDS[2]} == launch ]] && ((COMP_CWORD > 2)); then i=3; fi\n"
       "    ((i == 2)) || words=''\n"
       "  fi\n"
-      "  # What stands behind the program is the program's own: files.\n"
+      "  # What comes after the program is the program's own: files.\n"
       "  while ((i < COMP_CWORD)); do\n"
       "    [[ ${COMP_WORDS[i]} == -* ]] || return\n"
       "    if [[ $with_value == *\" ${COMP_WORDS[i]} \"* ]]; then\n"

@@ -143,7 +143,7 @@ std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
                        plan.job.membership->coordinators[0], hosting(spec));
     text += plan.job.membership->rank ? fmt::format("  this is node {}\n", *plan.job.membership->rank)
                                       : "  ranks are known when all have joined\n";
-    text += plan.job.membership->open_to_all ? "  no secret: whoever reaches the port can join\n" : "";
+    text += plan.job.membership->open_to_all ? "  no secret: any process that reaches the port can join\n" : "";
   }
   text += fmt::format("  command  {}\n", shell_quote(plan.job.command.argv));
   if (plan.job.container) text += fmt::format("  container  {}\n", container_of(plan));

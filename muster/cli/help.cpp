@@ -100,7 +100,7 @@ std::string verb_help(Verb verb, std::string_view program, const TextStyle& styl
   if (verb == Verb::kAccelerate) {
     text += accelerate_options(style);
     text += wrap(
-        "Options stand before PROGRAM; everything behind it belongs to it. --a_b may be written --a-b, and not cut "
+        "Options come before PROGRAM; everything after it belongs to PROGRAM. --a_b may be written --a-b, and not cut "
         "short. Options of `muster run` that accelerate and torchrun do not have (--hosts, --container, --prologue, "
         "--env, --label, --report, --dry-run …) may be given too. PET_* variables count as with accelerate: for what "
         "it "
@@ -108,8 +108,8 @@ std::string verb_help(Verb verb, std::string_view program, const TextStyle& styl
         0, style.width);
   } else if (about.words == Words::kProgram)
     text += wrap(
-        "Options stand before PROGRAM; everything behind it belongs to it. --a-b may be written --a_b and cut short "
-        "where that is unambiguous.",
+        "Options come before PROGRAM; everything after it belongs to PROGRAM. --a-b may be written --a_b and cut short "
+        "if that is unambiguous.",
         0, style.width);
   if (variables) text += wrap("A variable in brackets gives the default of its option.", 0, style.width);
   while (text.ends_with("\n\n")) text.pop_back();

@@ -230,7 +230,7 @@ Result<void> Planner::number_node(bool meets) {
 // Of PBS: nobody says whether the other nodes run muster too.
 Result<void> Planner::plan_task(bool meets) {
   if (!meets)
-    return Error{ErrorKind::kUsage, fmt::format("this is {}, and nobody says where its nodes meet", here_->what),
+    return Error{ErrorKind::kUsage, fmt::format("this is {}, and its nodes have no rendezvous address", here_->what),
                  "start muster in the job's script instead, from where it reaches every node; or give --nnodes and "
                  "--master-addr"};
   if (!parsed_.given(Opt::kNodeRank) && here_->node_rank) fill(Opt::kNodeRank, std::to_string(*here_->node_rank));
@@ -257,7 +257,7 @@ Result<void> Planner::refuse_bound_gpus() {
   const std::string gpus = facts_.getenv("SLURM_GPUS_ON_NODE").value_or("N");
   return Error{
       ErrorKind::kUsage,
-      fmt::format("this step has {} tasks a node, and each sees GPUs of its own only; muster needs one task that "
+      fmt::format("this step has {} tasks per node, and each sees GPUs of its own only; muster needs one task that "
                   "sees all",
                   here_->tasks_here),
       fmt::format("write srun -N {0} -n {0} --ntasks-per-node=1 --gpus-per-task={1} muster …, or start muster in "

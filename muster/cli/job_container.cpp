@@ -30,7 +30,8 @@ Result<void> check_lines(const container::Spec& spec, const process::Environment
   if (spec.kind != container::Kind::kEnroot) return {};
   for (const auto& [name, value] : environment)
     if (given.contains(name) && value.find('\n') != std::string::npos)
-      return Error{ErrorKind::kUsage, fmt::format("--env: {} has several lines, and enroot takes one a variable", name),
+      return Error{ErrorKind::kUsage,
+                   fmt::format("--env: {} has several lines, and enroot takes one line per variable", name),
                    "put it into a file that workers read, or use another --container-runtime"};
   return {};
 }
@@ -42,7 +43,7 @@ Result<void> Planner::plan_container() {
     for (Opt id : {Opt::kContainerRuntime, Opt::kContainerRoot, Opt::kContainerWritable, Opt::kMount,
                    Opt::kContainerWorkdir, Opt::kContainerOption})
       if (parsed_.given(id))
-        return Error{ErrorKind::kUsage, fmt::format("{} goes with a container", dashed(option(id))),
+        return Error{ErrorKind::kUsage, fmt::format("{} needs a container", dashed(option(id))),
                      "name its image with --container"};
     return {};
   }
@@ -89,8 +90,9 @@ Result<container::Spec> Planner::read_container() {
   for (const std::string& log_dir : log_directories()) container::show(spec.mounts, log_dir);
   spec.directory = parsed_.given(Opt::kContainerWorkdir) ? text(Opt::kContainerWorkdir) : directory;
   if (!spec.directory.starts_with('/'))
-    return about(Opt::kContainerWorkdir, {ErrorKind::kUsage, fmt::format("'{}' is no directory inside", spec.directory),
-                                          "write a path that begins with /"});
+    return about(Opt::kContainerWorkdir,
+                 {ErrorKind::kUsage, fmt::format("'{}' is not a directory inside", spec.directory),
+                  "write a path that begins with /"});
   spec.options = parsed_.list(Opt::kContainerOption);
   if (!elsewhere()) MUSTER_TRY_VOID(container::check(spec));
   return spec;

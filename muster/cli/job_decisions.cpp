@@ -15,7 +15,7 @@ std::string Planner::why_so_many() const {
   const process::GpuCount gpus = this->gpus();
   const std::string seen = gpus.source.empty() ? "" : fmt::format(" ({})", gpus.source);
   if (!parsed_.given(Opt::kNprocPerNode))
-    return gpus.count > 0 ? fmt::format("one a GPU{}", seen) : fmt::format("one, as there is no GPU{}", seen);
+    return gpus.count > 0 ? fmt::format("one per GPU{}", seen) : fmt::format("one, as there is no GPU{}", seen);
   std::string given = fmt::format("--nproc-per-node {}", text(Opt::kNprocPerNode));
   if (plan_.workers_given) return given;
   return text(Opt::kNprocPerNode) != "cpu" && gpus.count > 0

@@ -25,7 +25,8 @@ Result<std::vector<cluster::Host>> Planner::named_hosts() {
     auto hosts = cluster::parse_hostfile(*content);
     if (!hosts) return about(Opt::kHostfile, hosts.error());
     if (hosts->empty())
-      return about(Opt::kHostfile, {ErrorKind::kUsage, fmt::format("'{}' names no host", file), "write one a line"});
+      return about(Opt::kHostfile,
+                   {ErrorKind::kUsage, fmt::format("'{}' has no hosts in it", file), "write one per line"});
     return hosts;
   }
   MUSTER_TRY(int64_t count, integer(Opt::kLocalNodes, 1, kMostSimulated));

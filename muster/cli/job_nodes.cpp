@@ -123,7 +123,7 @@ Result<std::optional<Duration>> Planner::conf_seconds(const std::string& key) co
   constexpr int64_t kMost = 100'000'000;
   auto value = parse_int(found->second);
   if (!value || *value < 1 || *value > kMost)
-    return about(Opt::kRdzvConf, {ErrorKind::kUsage, fmt::format("'{}' is no value for {}", found->second, key),
+    return about(Opt::kRdzvConf, {ErrorKind::kUsage, fmt::format("'{}' is not a value for {}", found->second, key),
                                   "write a whole number above 0"});
   return std::optional<Duration>(std::chrono::seconds(*value));
 }

@@ -290,7 +290,7 @@ Result<void> Planner::plan_failures() {
     auto value = number ? parse_int(*number) : std::nullopt;
     if (!value || *value < 0 || *value > kMostSeconds)
       return Error{ErrorKind::kUsage,
-                   fmt::format("TORCH_ELASTIC_SHUTDOWN_TIMEOUT='{}' is no number of seconds", *variable),
+                   fmt::format("TORCH_ELASTIC_SHUTDOWN_TIMEOUT='{}' is not a number of seconds", *variable),
                    "set it to 0 or more, or unset it"};
     seconds = *value;
   }
@@ -300,8 +300,8 @@ Result<void> Planner::plan_failures() {
   SignalList signals = parse_signals(job_.signals_text);
   for (const std::string& name : signals.unknown) {
     if (ours_)
-      return about(Opt::kSignalsToHandle,
-                   {ErrorKind::kUsage, fmt::format("'{}' is no signal", name), "write names such as SIGTERM,SIGUSR1"});
+      return about(Opt::kSignalsToHandle, {ErrorKind::kUsage, fmt::format("'{}' is not a signal", name),
+                                           "write names such as SIGTERM,SIGUSR1"});
     note(LogLevel::kWarning, fmt::format("Failed to register signal handler for {}", name));
   }
   for (int signal : signals.signals)

@@ -110,7 +110,7 @@ Result<void> Planner::plan_stdin() {
   } else {
     auto rank = who.empty() ? std::optional<int64_t>(0) : parse_int(who);
     if (!rank || *rank < 0 || *rank >= job_.workers)
-      return about(Opt::kStdin, {ErrorKind::kUsage, fmt::format("'{}' is no rank of this job", who),
+      return about(Opt::kStdin, {ErrorKind::kUsage, fmt::format("'{}' is not a rank of this job", who),
                                  fmt::format("write none, all, or a rank from 0 to {}", job_.workers - 1)});
     job_.stdin_spec = {Kind::kRank, static_cast<int>(*rank)};
   }

@@ -112,7 +112,7 @@ Result<Endpoint> Planner::meeting_point(bool is_static) {
   if (!has_endpoint && !(is_static && parsed_.given(Opt::kMasterAddr))) {
     if (ours_)
       return about(Opt::kNnodes,
-                   {ErrorKind::kUsage, fmt::format("nobody says where {} nodes meet", text(Opt::kNnodes)),
+                   {ErrorKind::kUsage, fmt::format("no rendezvous address for {} nodes", text(Opt::kNnodes)),
                     fmt::format("give {} HOST on every node (localhost: all are on this machine), or start "
                                 "them all from here with --hosts",
                                 dashed(option(id)))});
@@ -122,8 +122,9 @@ Result<Endpoint> Planner::meeting_point(bool is_static) {
   if (id == Opt::kMasterAddr) {
     auto address = parse_endpoint(text(Opt::kMasterAddr) + ":0", 0);
     if (!address)
-      return about(Opt::kMasterAddr, {ErrorKind::kUsage, fmt::format("'{}' names no host", text(Opt::kMasterAddr)),
-                                      "write the name or the address of the first node"});
+      return about(Opt::kMasterAddr,
+                   {ErrorKind::kUsage, fmt::format("'{}' is not the name of a host", text(Opt::kMasterAddr)),
+                    "write the name or the address of the first node"});
     endpoint = {address->host, kStaticPort, false};
     if (parsed_.has(Opt::kMasterPort)) {
       MUSTER_TRY(int64_t port, integer(Opt::kMasterPort, 1, UINT16_MAX));
@@ -154,7 +155,8 @@ Result<int> Planner::node_rank(int nodes, const Endpoint& endpoint) {
   if (first && *first) return static_cast<int>(rank);
   return about(
       Opt::kNodeRank,
-      {ErrorKind::kUsage, fmt::format("nobody says which node this is; not the first, which is {}", endpoint.host),
+      {ErrorKind::kUsage,
+       fmt::format("the rank of this node is not known; it is not the first, which is {}", endpoint.host),
        fmt::format("number them from 0 to {}, or use --rdzv-backend c10d, which does it by itself", nodes - 1)});
 }
 
@@ -169,8 +171,8 @@ Result<Symmetric::Hosts> Planner::who_hosts(bool is_static, const Endpoint& endp
   // A name that nobody here knows is not this machine's.
   auto own = facts_.is_this_machine(endpoint.host);
   if (!own)
-    note(LogLevel::kInfo, fmt::format("this node does not host the job: {}; where that is so on every node nobody "
-                                      "does: give one of them --rdzv-conf is_host=1",
+    note(LogLevel::kInfo, fmt::format("this node does not host the job: {}; if no node hosts it, give one of them "
+                                      "--rdzv-conf is_host=1",
                                       own.error().message));
   return own && *own ? Symmetric::Hosts::kGuess : Symmetric::Hosts::kNo;
 }

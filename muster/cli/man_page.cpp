@@ -114,7 +114,7 @@ std::string man_page() {
   text += ".SH VERBS\n";
   for (const VerbInfo& verb : verbs()) text += verb_section(verb);
   text += ".SH OPTIONS\n" + paragraph(
-                                "Options stand before the program. --a-b may be written --a_b and cut short where that "
+                                "Options come before the program. --a-b may be written --a_b and cut short if that "
                                 "is unambiguous. A variable in brackets gives the default of its option.");
   text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
   for (const agent::Variable& variable : agent::declared_variables())

@@ -37,7 +37,7 @@ int row_of(const std::optional<Surroundings>& here, std::optional<Mode> mode) {
 
 std::string why_in_allocation(const Surroundings& here, std::optional<Mode> mode) {
   const std::string place =
-      is_special(here) ? "a step that is no step of srun: as in a batch script" : "inside an allocation";
+      is_special(here) ? "a step that is not a step of srun: as in a batch script" : "inside an allocation";
   if (mode != Mode::kLocal) return place + ": its nodes are started from here";
   return place + (here.nodes.size() == 1 ? ", which has this node alone" : ", of which this node alone was asked for");
 }
@@ -59,11 +59,11 @@ std::string why(const std::optional<Surroundings>& here, std::optional<Mode> mod
       case Role::kWorker:
         return "a worker of another job";
     }
-  return mode == Mode::kSymmetric ? "the options are preset" : "no scheduler, and nobody says where nodes meet";
+  return mode == Mode::kSymmetric ? "the options are preset" : "no scheduler, and no rendezvous address";
 }
 
 std::string workers_of(const JobPlan& plan, const std::string& asked) {
-  if (asked.empty()) return "one worker a GPU (one, if there is none)";
+  if (asked.empty()) return "one worker per GPU (one, if there is none)";
   if (!plan.workers_given) return fmt::format("as many workers as PET_NPROC_PER_NODE={} comes to", asked);
   return fmt::format("{} worker{}", plan.job.workers, plan.job.workers == 1 ? "" : "s");
 }

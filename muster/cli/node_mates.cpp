@@ -164,7 +164,7 @@ Result<int> wait_for_first_task(const std::string& name, Deadline deadline) {
     got = ::read(first.get(), &code, 1);
   } while (got < 0 && errno == EINTR);
   if (got == 1) return static_cast<int>(code);
-  return Error{ErrorKind::kPeer, "the first task of this node ended without a word", {}};
+  return Error{ErrorKind::kPeer, "the first task of this node ended without telling its exit code", {}};
 }
 
 }  // namespace muster::cli

@@ -25,16 +25,16 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Number of nodes, or the range it may move in. With --hosts: how many of them work at once, all by default; the others "
    "are spares. Without: every node runs its own muster with the same --nnodes, and they meet at --master-addr or "
    "--rdzv-endpoint."},
-  {Opt::kNprocPerNode, "nproc-per-node", 0, K::kText, "N|gpu|cpu|xpu|auto", "1", "one a GPU given to this process, else 1",
+  {Opt::kNprocPerNode, "nproc-per-node", 0, K::kText, "N|gpu|cpu|xpu|auto", "1", "one per GPU given to this process, else 1",
    "", kPet, false, false, kTorch, G::kWorkers,
-   "Workers on each node: a number (v100:4, as Slurm may write it, too), gpu or xpu (one a device, an error if there is none), cpu (one a CPU in the affinity "
+   "Workers on each node: a number (v100:4, as Slurm may write it, too), gpu or xpu (one per device, an error if there is none), cpu (one per CPU in the affinity "
    "mask), or auto (devices if there are any, else CPUs)."},
   {Opt::kRdzvBackend, "rdzv-backend", 0, K::kText, "static|c10d", "static", nullptr, "", kPet, false, false, kTorch,
    G::kRendezvous, "How nodes find each other when each runs its own muster. static: each is told its --node-rank, and as many "
    "as --nnodes says (the larger number of a range) must come. c10d: the first to come get the ranks, and their number may "
    "move. `muster run` takes a range without --node-rank for c10d. etcd is not supported, use c10d."},
   {Opt::kRdzvEndpoint, "rdzv-endpoint", 0, K::kText, "HOST[:PORT]", "", nullptr, "", kPet, false, false, kTorch,
-   G::kRendezvous, "Where nodes meet: the machine that has this name or address hosts the job; [v6] brackets for IPv6. static "
+   G::kRendezvous, "The rendezvous address: the machine that has this name or address hosts the job; [v6] brackets for IPv6. static "
    "needs the port, which workers get as MASTER_PORT; c10d's is 29400 if none is given."},
   {Opt::kRdzvId, "rdzv-id", 0, K::kText, "ID", "none", "a fresh one", "", kPet, false, false, kTorch, G::kRendezvous,
    "Name of the job: TORCHELASTIC_RUN_ID, and the first part of its log directory. Nodes that each run their own muster give "
@@ -74,7 +74,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kTee, "tee", 't', K::kText, "MASK|RANK:MASK,…", "0", nullptr, "", kPet, false, false, kTorch, G::kOutput,
    "Streams that go to log files and to the console; as --redirects."},
   {Opt::kLogLinePrefixTemplate, "log-line-prefix-template", 0, K::kText, "TEXT", "", nullptr, "", kPet, false, true, kTorch,
-   G::kOutput, "What stands before each line, with ${role_name} ${local_rank} ${rank} ${hostname}. "
+   G::kOutput, "The prefix of each line, with ${role_name} ${local_rank} ${rank} ${hostname}. "
    "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE does the same."},
   {Opt::kLocalRanksFilter, "local-ranks-filter", 0, K::kText, "RANK,…", "", nullptr, "", kPet, false, false, kTorch,
    G::kOutput, "Only these local ranks reach the console; log files are unaffected."},
@@ -86,13 +86,13 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Number of this node in a static rendezvous, from 0; node 0 hosts the job and has the first ranks. Ignored by c10d and with "
    "--hosts."},
   {Opt::kMasterAddr, "master-addr", 0, K::kText, "HOST", "127.0.0.1", nullptr, "", kPet, false, false, kTorch,
-   G::kRendezvous, "Address of node 0, where the nodes of a static rendezvous meet; given to workers as MASTER_ADDR. With "
+   G::kRendezvous, "Address of node 0, the address of a static rendezvous; given to workers as MASTER_ADDR. With "
    "--hosts muster finds it by itself."},
   {Opt::kMasterPort, "master-port", 0, K::kInteger, "PORT", nullptr,
-   "a free one each round; 29500 where nodes that run their own muster meet", "", kPet, false, false, kTorch,
+   "a free one each round; 29500 if each node runs its own muster", "", kPet, false, false, kTorch,
    G::kRendezvous, "Port of the store on node 0, given to workers as MASTER_PORT. A fixed port that is taken is an error, unless muster starts all nodes itself: then a free one is used."},
   {Opt::kLocalAddr, "local-addr", 0, K::kText, "HOST", nullptr, nullptr, "", kPet, false, false, kTorch, G::kRendezvous,
-   "Address of this node, where the one found by itself is wrong. Ignored in jobs on several nodes, which have --interface."},
+   "Address of this node, if the one that muster finds is wrong. Ignored in jobs on several nodes; use --interface there."},
   {Opt::kLogsSpecs, "logs-specs", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, false, kTorch, G::kOutput,
    "Not supported: it names a Python class inside torchrun. Use --log-dir, -r, -t and --log-line-prefix-template."},
   {Opt::kNumaBinding, "numa-binding", 0, K::kText, "MODE", nullptr, nullptr, "node|socket|exclusive|core-complex", false,
@@ -113,13 +113,13 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
 
   {Opt::kLabel, "label", 0, K::kText, "KIND", nullptr,
    "host:rank with several nodes, rank with several workers, none with one", "none|rank|host:rank", false,
-   false, false, kRunOnly, G::kOutput, "What stands before each line of a worker: nothing, [rank] or [host:rank]."},
+   false, false, kRunOnly, G::kOutput, "The prefix of each line of a worker: nothing, [rank] or [host:rank]."},
   {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "The rank whose progress bar (lines rewritten with \\r) a terminal shows, and a file as a line now and then."},
   {Opt::kStdin, "stdin", 0, K::kText, "none|RANK|all", nullptr, "the worker's, if there is one only; else none", "", false,
    false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes, and for `muster run -`: nobody."},
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
-   "Most that is kept of one stream that nobody reads fast enough, e.g. 512MiB; 0: no limit. Lines beyond are dropped and counted."},
+   "Most that is kept of a stream whose reader is too slow, e.g. 512MiB; 0: no limit. Further lines are dropped and counted."},
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kRunOnly, G::kFailure,
    "Write the failure report there as JSON too: one for all nodes, where the job is started or hosted. An older "
    "one is removed when the job starts."},
@@ -127,9 +127,9 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Processes that a worker leaves running when it exits with 0 are not ended, and outlive a job that succeeds. In a round "
    "that fails or is stopped, everything is ended."},
   {Opt::kEvents, "events", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, false, kRunOnly, G::kOutput,
-   "Append what happens to the job to this file, one JSON object a line."},
-  {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker where torch is older than 1.13", "agent|worker", false,
-   false, false, kRunOnly, G::kRendezvous, "Who hosts the store workers meet in: muster itself, or rank 0."},
+   "Append what happens to the job to this file, one JSON object per line."},
+  {Opt::kStore, "store", 0, K::kText, "HOST", nullptr, "agent; worker if torch is older than 1.13", "agent|worker", false,
+   false, false, kRunOnly, G::kRendezvous, "The process that hosts the store of the workers: muster itself (agent), or rank 0 (worker)."},
   {Opt::kDryRun, "dry-run", 0, K::kFlag, "", nullptr, nullptr, "", false, false, false, kRunOnly, G::kInspect,
    "Show ranks, cores, GPUs, environment and command of every worker (on several nodes: what is known here), and start "
    "nothing."},
@@ -149,7 +149,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Run on these hosts, started from here over ssh: n1,n2:4,gpu[01-03]. Here n2 gets four workers (n2:v100:4 is the same), whatever "
    "--nproc-per-node says. The first host has rank 0. Your own ssh configuration and keys are used; nothing is asked."},
   {Opt::kHostfile, "hostfile", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
-   "The same from a file: a host a line as n1, n1:4 or n1 slots=4, the number also as v100:4; # begins a comment."},
+   "The same from a file: a host per line as n1, n1:4 or n1 slots=4, the number also as v100:4; # begins a comment."},
   {Opt::kLocalNodes, "local-nodes", 0, K::kInteger, "N", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "Run N simulated nodes on this machine, each with an agent, log files and a name of its own; they share its cores. For "
    "trying and testing."},
@@ -157,12 +157,12 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "What reaches the hosts of --hosts and --hostfile: a program, or a command with arguments, as in --ssh 'ssh -F config'. Quotes "
    "hold words together, as in rsync's -e."},
   {Opt::kSshOption, "ssh-option", 0, K::kRepeat, "OPTION", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
-   "Given to ssh behind -o, as in --ssh-option ProxyJump=gate. May be given several times."},
+   "Given to ssh after -o, as in --ssh-option ProxyJump=gate. May be given several times."},
   {Opt::kPushBinary, "push-binary", 0, K::kText, "WHEN", "auto", nullptr, "auto|always|never", false, false, true, kTorch,
    G::kNodes, "Whether hosts get a copy of this muster: those that have none or another version, all, or none. It is checked "
    "and kept in ~/.cache/muster there."},
   {Opt::kJoinTimeout, "join-timeout", 0, K::kNumber, "SECONDS", "600", nullptr, "", false, false, true, kTorch, G::kNodes,
-   "How long to wait for enough nodes, and how long a node may be at its --prologue and the like. Then the job ends and says who is missing and what is known of each."},
+   "How long to wait for enough nodes, and how long a node may be at its --prologue and the like. Then the job ends and names each missing node with what is known of it."},
   {Opt::kLease, "lease", 0, K::kNumber, "SECONDS", "10", nullptr, "", false, false, true, kTorch, G::kFailure,
    "How long a node may be silent before it counts as lost. By then it has killed its own workers. At least 2."},
   {Opt::kGrow, "grow", 0, K::kText, "WHEN", "now", nullptr, "now|restart|never", false, false, true, kTorch, G::kNodes,
@@ -172,7 +172,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "End the job when a rank fails the same way within seconds of its start N times in a row, whatever restarts are left; 0: "
    "never. For jobs of several nodes."},
   {Opt::kPortRange, "port-range", 0, K::kText, "A-B", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
-   "Ports to listen on, where a firewall lets only some through. Without: any that is free."},
+   "Ports to listen on, if a firewall lets only some through. Without: any free port."},
   {Opt::kInterface, "interface", 0, K::kText, "IF|CIDR", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "The network between the nodes: an interface (eth0) or addresses (10.0.0.0/8). GLOO_SOCKET_IFNAME and NCCL_SOCKET_IFNAME "
    "are set to it unless you set them."},
@@ -181,7 +181,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "MUSTER_TOKEN does the same. Also makes one job of nodes of several schedulers' jobs, if --nnodes is more than one of them "
    "has. Without both: the key in ~/.config/muster/key, which `muster run` makes if there is none."},
   {Opt::kInsecure, "insecure", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kRendezvous,
-   "Where each node runs its own muster: no secret, as with torchrun. Whoever reaches the port can then disturb the job."},
+   "If each node runs its own muster: no secret, as with torchrun. Any process that reaches the port can then disturb the job."},
   {Opt::kMode, "mode", 0, K::kText, "MODE", "auto", nullptr, "auto|fanout|symmetric|local", false, false, true, kTorch, G::kNodes,
    "Instead of what `muster where` finds: fanout (start the nodes of the allocation from here), symmetric (every node runs its "
    "own muster) or local (this node alone)."},
@@ -194,22 +194,22 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "Activate this virtual environment on every node, once."},
   {Opt::kModules, "modules", 0, K::kRepeat, "NAME,…", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Load these environment modules on every node, once. --module=NAME,… does the same in `muster run`, and --module NAME,… "
-   "where it has a comma or a slash (--module NAME, as with torchrun, is a Python module to run). May be given several times."},
+   "if it has a comma or a slash (--module NAME, as with torchrun, is a Python module to run). May be given several times."},
   {Opt::kEnv, "env", 0, K::kRepeat, "NAME=VALUE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Set a variable for every worker, whatever else sets it; NAME alone hands on the one that is set here. May be given several "
    "times."},
   {Opt::kEnvFile, "env-file", 0, K::kRepeat, "FILE", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "The same from a file, which is read here: NAME=VALUE a line, # for comments. --env comes on top. May be given several times."},
+   "The same from a file, which is read here: NAME=VALUE per line, # for comments. --env comes on top. May be given several times."},
   {Opt::kEnvDiff, "env-diff", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
-   "Set the nodes up and start no program: print where they differ in variables, Python, torch, CUDA, driver and the like; exit "
-   "code 1 where they do. With --json: all of it."},
+   "Set the nodes up and start no program: print how they differ in variables, Python, torch, CUDA, driver and the like; exit "
+   "code 1 if they do. With --json: all of it."},
   {Opt::kRecord, "record", 0, K::kText, "DIR", nullptr, nullptr, "", false, false, true, kTorch, G::kEnvironment,
    "Keep in DIR/<job> what the job ran with: environment, command line, versions, git commit and changes, packages, GPUs, the "
    "scheduler's description. What looks like a secret is masked."},
   {Opt::kContainer, "container", 0, K::kText, "IMAGE", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
    "Run the workers in a container made of this image: a file or directory, or a name the runtime knows."},
-  {Opt::kContainerRuntime, "container-runtime", 0, K::kText, "NAME", nullptr, "the one that is there", "enroot|apptainer|podman|charliecloud",
-   false, false, true, kTorch, G::kContainer, "What runs the container."},
+  {Opt::kContainerRuntime, "container-runtime", 0, K::kText, "NAME", nullptr, "the one that is installed", "enroot|apptainer|podman|charliecloud",
+   false, false, true, kTorch, G::kContainer, "The program that runs the container."},
   {Opt::kContainerName, "container-name", 0, K::kText, "NAME", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
    "A container that is kept: it is used if it exists, and made from --container if not."},
   {Opt::kContainerRoot, "container-root", 0, K::kFlag, "", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
@@ -219,7 +219,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kMount, "mount", 0, K::kRepeat, "SOURCE:TARGET[:ro]", nullptr, nullptr, "", false, false, true, kTorch, G::kContainer,
    "Show a directory of the node inside. The working directory is shown always. May be given several times."},
   {Opt::kContainerWorkdir, "container-workdir", 0, K::kText, "DIR", nullptr, "the one here", "", false, false, true, kTorch,
-   G::kContainer, "Where workers start, inside."},
+   G::kContainer, "The directory that workers start in, inside the container."},
   {Opt::kContainerOption, "container-option", 0, K::kRepeat, "OPTION", nullptr, nullptr, "", false, false, true, kTorch,
    G::kContainer, "Handed to the runtime's own command line as it is. May be given several times."},
 }};

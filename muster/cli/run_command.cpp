@@ -173,7 +173,7 @@ int carry_out(Verb verb, const std::string& typed, const Parsed& parsed, const F
   const std::string program = program_name(verb, typed);
   if (parsed.flag(Opt::kJson) && !parsed.flag(Opt::kDryRun) && !plan.env_diff)
     return planning_failure(verb, program,
-                            {ErrorKind::kUsage, "--json goes with --dry-run and --env-diff",
+                            {ErrorKind::kUsage, "--json needs --dry-run or --env-diff",
                              "for what happened use --report FILE and --events FILE"});
   const bool several = !std::holds_alternative<std::monostate>(plan.nodes);
   if (parsed.flag(Opt::kDryRun)) {

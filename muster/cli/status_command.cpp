@@ -44,7 +44,7 @@ Result<std::string> read_to_end(int socket, Deadline deadline) {
     if (size > 0) text.append(bytes, static_cast<size_t>(size));
     if (size < 0 && errno != EAGAIN && errno != EINTR) return system_error(errno, "recv");
   }
-  return Error{ErrorKind::kPeer, "its answer has no end", {}};
+  return Error{ErrorKind::kPeer, "its answer is incomplete", {}};
 }
 
 // What the job behind a socket says; nothing when there is none any more: a job that was killed leaves its socket.

@@ -136,7 +136,7 @@ Result<NodeRange> parse_nodes(std::string_view text) {
   auto min = small_int(parts[0]);
   auto max = parts.size() == 2 ? small_int(parts[1]) : min;
   if (parts.size() > 2 || !min || !max)
-    return Error{ErrorKind::kUsage, fmt::format("'{}' is no number of nodes", text), "write N or MIN:MAX"};
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is not a number of nodes", text), "write N or MIN:MAX"};
   constexpr int64_t kMost = 1'000'000;
   if (*min < 1 || *max > kMost)
     return Error{ErrorKind::kUsage, fmt::format("'{}' is out of range", text), "at least one node is needed"};
@@ -159,9 +159,9 @@ Result<WorkerCount> parse_worker_count(std::string_view text) {
     return Error{ErrorKind::kUsage, fmt::format("{} workers are more than a node can have", number),
                  fmt::format("write a number up to {}", kMost)};
   if (!count)
-    return Error{ErrorKind::kUsage, fmt::format("'{}' is no number of workers", text),
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is not a number of workers", text),
                  "write a number, gpu, cpu, xpu or auto"};
-  if (*count < 1) return Error{ErrorKind::kUsage, fmt::format("{} workers are none", *count), "at least one is needed"};
+  if (*count < 1) return Error{ErrorKind::kUsage, fmt::format("{} is too small", *count), "it must be at least 1"};
   return WorkerCount(static_cast<int>(*count));
 }
 
@@ -227,7 +227,7 @@ Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& con
   };
   for (const auto& [key, value] : conf) {
     auto wrong = [&key = key, &value = value](std::string_view hint) {
-      return Error{ErrorKind::kUsage, fmt::format("'{}' is no value for {}", value, key), std::string(hint)};
+      return Error{ErrorKind::kUsage, fmt::format("'{}' is not a value for {}", value, key), std::string(hint)};
     };
     auto number = parse_int(value);
     if (one_of(kNumbers, key) && (!number || *number <= 0)) return wrong("write a whole number above 0");
@@ -266,7 +266,7 @@ Result<std::set<int>> parse_ranks(std::string_view text) {
   for (std::string_view item : split(text, ',')) {
     auto rank = small_int(item);
     if (!rank || *rank > INT32_MAX || *rank < INT32_MIN)
-      return Error{ErrorKind::kUsage, fmt::format("'{}' is no list of ranks", text), "write e.g. 0,1,2"};
+      return Error{ErrorKind::kUsage, fmt::format("'{}' is not a list of ranks", text), "write e.g. 0,1,2"};
     ranks.insert(static_cast<int>(*rank));
   }
   return ranks;
@@ -286,7 +286,7 @@ SignalList parse_signals(std::string_view text) {
 }
 
 Result<uint64_t> parse_size(std::string_view text) {
-  const Error malformed{ErrorKind::kUsage, fmt::format("'{}' is no size", text),
+  const Error malformed{ErrorKind::kUsage, fmt::format("'{}' is not a size", text),
                         "write e.g. 4096, 64KiB, 512MiB or 2GiB"};
   uint64_t number = 0;
   const char* end = text.data() + text.size();
@@ -325,7 +325,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, int default_port) {
   if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   auto allowed = [](char c) { return is_digit(c) || is_letter(c) || c == '.' || c == ':' || c == '-' || c < 0; };
   if (host.empty() || !std::all_of(host.begin(), host.end(), allowed))
-    return Error{ErrorKind::kUsage, fmt::format("'{}' names no host", text), "write HOST:PORT"};
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is not the name of a host", text), "write HOST:PORT"};
   return endpoint;
 }
 
@@ -335,7 +335,7 @@ Result<agent::PortRange> parse_port_range(std::string_view text) {
   auto last = dash == std::string_view::npos ? first : parse_int(text.substr(dash + 1));
   constexpr int64_t kMost = 65535;
   if (!first || !last || *first < 1 || *last > kMost || *first > *last)
-    return Error{ErrorKind::kUsage, fmt::format("'{}' is no range of ports", text),
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is not a range of ports", text),
                  "write A-B with numbers from 1 to 65535"};
   return agent::PortRange{static_cast<uint16_t>(*first), static_cast<uint16_t>(*last)};
 }

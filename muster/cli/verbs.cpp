@@ -9,7 +9,7 @@ namespace muster::cli {
 namespace {
 
 constexpr Example kRunExamples[] = {
-    {"muster run train.py --epochs 3", "one worker a GPU (one if there is none), as python -u train.py --epochs 3"},
+    {"muster run train.py --epochs 3", "one worker per GPU (one if there is none), as python -u train.py --epochs 3"},
     {"muster run --hosts n1,n2:4,gpu[01-16] train.py", "on these hosts, over ssh; n2 with four workers"},
     {"muster run --nproc-per-node 4 -m my.module", "four workers of a module"},
     {"muster run --nproc-per-node 8 ./a.out", "a program that is not Python"},
@@ -74,11 +74,10 @@ constexpr std::array kVerbs = {
              "OMP_NUM_THREADS=1), its environment, its output format and its exit codes. A symbolic link to muster "
              "that is named torchrun does the same.",
              kTorchrunExamples},
-    VerbInfo{
-        Verb::kLaunch, "launch", Words::kProgram, "PROGRAM [ARGUMENT…]", "", "python -m torch.distributed.launch",
-        "torchrun's command line, and the script's first argument is --local-rank=N (--local_rank=N where torch is "
-        "older than 2.0) unless --use-env is given.",
-        kLaunchExamples},
+    VerbInfo{Verb::kLaunch, "launch", Words::kProgram, "PROGRAM [ARGUMENT…]", "", "python -m torch.distributed.launch",
+             "torchrun's command line, and the script's first argument is --local-rank=N (--local_rank=N if torch is "
+             "older than 2.0) unless --use-env is given.",
+             kLaunchExamples},
     VerbInfo{Verb::kStore, "store", Words::kNone, "", "", "serve PyTorch's TCPStore protocol on a port",
              "A store by itself: any PyTorch program, and any number of them, can use it as a TCPStore. Ends with "
              "SIGTERM or SIGINT.",
@@ -111,7 +110,7 @@ constexpr std::array kVerbs = {
     VerbInfo{
         Verb::kAgent, "agent", Words::kNone, "", "", "the part of a job on one node; started by muster itself",
         "What `muster run --hosts` starts on every node. It says its version on stdout, reads what it is to do from "
-        "stdin, connects back and runs the workers of its node. Nothing for people to call.",
+        "stdin, connects back and runs the workers of its node. Not for use by hand.",
         kAgentExamples},
 };
 constexpr size_t kHidden = 1;  // at the end

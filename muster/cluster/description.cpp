@@ -67,7 +67,7 @@ std::string encode(const Description& description) {
 
 Result<size_t> description_size(std::string_view head) {
   if (head.size() < kDescriptionHead || !head.starts_with(kMagic)) {
-    return bad("this is no description of a job: `muster agent` is started by `muster run`, not by hand");
+    return bad("this is not a description of a job: `muster agent` is started by `muster run`, not by hand");
   }
   ByteReader in(head.substr(kMagic.size(), kDescriptionHead - kMagic.size()));
   uint32_t version = in.u32();

@@ -72,7 +72,7 @@ Result<void> check_colons(std::string_view count, std::string_view piece) {
   if (colon == std::string_view::npos) return {};
   const std::string_view shown = piece.substr(0, kShown), type = count.substr(0, colon);
   if (!process::parse_typed_gpus(count))
-    return Error{ErrorKind::kUsage, fmt::format("\"{}\" has several colons and is no IPv6 address", shown),
+    return Error{ErrorKind::kUsage, fmt::format("\"{}\" has several colons and is not an IPv6 address", shown),
                  "write n1:4, n1:v100:4 or [fe80::1]:4"};
   if (type.find_first_not_of("0123456789") == std::string_view::npos)
     return Error{ErrorKind::kUsage, fmt::format("\"{}\": {} may be a port or a type of GPU", shown, type),
@@ -196,7 +196,7 @@ Result<void> check_host_name(std::string_view name) {
   bool good = !host.empty() && host.front() != '-' && std::all_of(host.begin(), host.end(), in_host) && at != 0 &&
               !user.starts_with('-') && std::all_of(user.begin(), user.end(), in_user);
   if (good) return {};
-  return usage_error("\"{}\" is no name of a host", name.substr(0, kShown));
+  return usage_error("\"{}\" is not a name of a host", name.substr(0, kShown));
 }
 
 Result<std::vector<Host>> parse_hosts(std::string_view text) {

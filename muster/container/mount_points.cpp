@@ -31,7 +31,7 @@ Error cannot_make(const Mount& mount, std::string_view part) {
   const int error = errno;
   return refusal(mount,
                  system_error(error, fmt::format("the image lacks that file, and /{} cannot be made", part)).message,
-                 "name a file that the image has, by no symbolic link, or mount a directory");
+                 "name a file that the image has, not by way of a symbolic link, or mount a directory");
 }
 
 // What another mount, made before, shows at that target: nothing of the image then. Empty: none does.

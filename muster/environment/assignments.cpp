@@ -62,7 +62,7 @@ class EnvFile {
   Result<Assignment> read_assignment() {
     const size_t end = std::min(text_.find_first_of("=\n#", at_), text_.size());
     std::string name(trim(text_.substr(at_, end - at_)));
-    if (!is_name(name)) return wrong(fmt::format("'{}' is no name of a variable", escaped(name)), line_);
+    if (!is_name(name)) return wrong(fmt::format("'{}' is not a name of a variable", escaped(name)), line_);
     at_ = end;
     if (!at('=')) return Assignment{std::move(name), std::nullopt};
     ++at_;
@@ -129,7 +129,7 @@ Result<Assignment> parse_assignment(std::string_view word) {
   const size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   if (!is_name(name))
-    return Error{ErrorKind::kUsage, fmt::format("'{}' is no name of a variable", escaped(name)), "write NAME=VALUE"};
+    return Error{ErrorKind::kUsage, fmt::format("'{}' is not a name of a variable", escaped(name)), "write NAME=VALUE"};
   if (equals == std::string_view::npos) return Assignment{name, std::nullopt};
   return Assignment{name, word.substr(equals + 1)};
 }

@@ -50,7 +50,7 @@ constexpr std::string_view kFinders =
     "}; "
     "if ! declare -F module >/dev/null; then "
     "module() { unset -f module; if __muster_find_module; then module \"$@\"; else "
-    "builtin printf '%s\\n' 'there is neither lmod nor environment-modules here' >&2; return 127; fi; }; "
+    "builtin printf '%s\\n' 'neither lmod nor environment-modules is installed here' >&2; return 127; fi; }; "
     "ml() { unset -f ml; declare -F __muster_find_module >/dev/null && unset -f module && __muster_find_module; "
     "ml \"$@\"; }; fi; "
     // The conda that made the environment in this directory: the base that it is or lies below, else the one that
@@ -80,7 +80,7 @@ constexpr std::string_view kFinders =
     "if ! declare -F conda >/dev/null; then "
     "conda() { unset -f conda; if __muster_find_conda; then conda \"$@\"; "
     "elif [[ ${1-} == activate && ${2-} == */* && -d $2/conda-meta ]]; then __muster_activate \"$2\"; else "
-    "builtin printf '%s\\n' 'there is no conda here' >&2; return 127; fi; }; fi; "
+    "builtin printf '%s\\n' 'conda was not found here' >&2; return 127; fi; }; fi; "
     "__muster_venv() { local VIRTUAL_ENV_DISABLE_PROMPT=1 __muster_f=$1/bin/activate; set --; "
     "if [[ -r $__muster_f ]]; then source \"$__muster_f\"; else "
     "builtin printf '%s\\n' \"there is no $__muster_f\" >&2; return 1; fi; }; ";

@@ -193,7 +193,7 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
   std::sort(outcomes_.begin(), outcomes_.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   rendezvous::Failure failure;
   if (!start_error_.empty() || outcomes_.empty()) {
-    failure.text = start_error_.empty() ? "nobody knows how the workers ended" : start_error_;
+    failure.text = start_error_.empty() ? "it is not known how the workers ended" : start_error_;
     failure.exit_code = torchrun() ? kTorchrunFailed : kMusterFailed;
     failure.can_restart = false;
     return failure;

@@ -23,9 +23,9 @@ std::vector<std::string> status_directories() {
 Result<void> check_status_directory(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return system_error(errno, path);
-  if (!S_ISDIR(status.st_mode)) return Error{ErrorKind::kSystem, fmt::format("{} is no directory", path), {}};
+  if (!S_ISDIR(status.st_mode)) return Error{ErrorKind::kSystem, fmt::format("{} is not a directory", path), {}};
   if (status.st_uid != ::geteuid())
-    return Error{ErrorKind::kSystem, fmt::format("{} belongs to somebody else", path), {}};
+    return Error{ErrorKind::kSystem, fmt::format("{} belongs to another user", path), {}};
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return Error{ErrorKind::kSystem, fmt::format("{} is open to others", path), fmt::format("chmod 700 {}", path)};
   return {};

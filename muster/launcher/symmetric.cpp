@@ -87,7 +87,7 @@ Error nobody_to_ask(const Symmetric& spec, const Error& why, Duration waited) {
   return {ErrorKind::kTimeout,
           fmt::format("{} has not given us the job's token in {}: {}", spec.job.membership->coordinators.front(),
                       seconds_text(waited), why.message),
-          "see to it that this node can look that name up, or give --master-addr ADDRESS"};
+          "make sure that this node can resolve that name, or give --master-addr ADDRESS"};
 }
 
 // From whoever hosts, who may not be there yet, nor have a name that is known here. A signal ends the process, which

@@ -106,7 +106,7 @@ Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<Interf
     auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits);
     if (!network || error != std::errc() || end != digits.data() + digits.size() ||
         bits > 8 * address_bytes(*network).size())
-      return Error{ErrorKind::kUsage, fmt::format("'{}' is no network", wanted), "write it as 10.0.0.0/8"};
+      return Error{ErrorKind::kUsage, fmt::format("'{}' is not a network", wanted), "write it as 10.0.0.0/8"};
     const std::string prefix = address_bytes(*network);
     std::copy_if(all.begin(), all.end(), std::back_inserter(chosen),
                  [&](const auto& each) { return same_prefix(address_bytes(each.address), prefix, bits); });
@@ -150,7 +150,7 @@ Result<Address> parse_address(std::string_view host, uint16_t port) {
     address.length = sizeof v6;
     return address;
   }
-  return usage_error("'{}' is no numeric address", text);
+  return usage_error("'{}' is not a numeric address", text);
 }
 
 }  // namespace muster::net

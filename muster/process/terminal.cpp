@@ -1,5 +1,6 @@
 #include "muster/process/terminal.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -8,8 +9,17 @@
 
 namespace muster::process {
 
+namespace {
+
+bool goes_to_a_process(int fd) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+}
+
+}  // namespace
+
 Terminal::Terminal(pid_t owner) : group_(::getpgid(owner)), session_(::getsid(owner)) {
-  if (!in_foreground()) return;
+  if (!in_foreground() || goes_to_a_process(STDOUT_FILENO) || goes_to_a_process(STDERR_FILENO)) return;
   for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::tcgetattr(fd, &settings_) != 0) continue;
     fd_ = fd;

@@ -11,7 +11,8 @@ namespace muster::process {
 class Terminal {
  public:
   // `owner` is the process that the user started: settings are remembered, and restored, only while its process group
-  // is in the foreground. In the background the settings are those of the shell's own prompt.
+  // is in the foreground. In the background the settings are those of the shell's own prompt. Nothing is remembered if
+  // stdout or stderr is a pipe: a pager that reads it has settings of its own, in the same process group.
   explicit Terminal(pid_t owner);
 
   // Sets what was remembered. Does nothing if there is no terminal, or if another process group has it now. Does not

@@ -115,7 +115,7 @@ Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unse
   for (size_t i = 0; i < addresses.size(); ++i) tried.push_back(addresses[i].text() + ": " + failures[i]);
   return Error{
       ErrorKind::kTimeout,
-      fmt::format("nobody gave us the job's token in {}: {}", seconds_text(Clock::now() - began), join(tried, "; ")),
+      fmt::format("the job's token did not arrive in {}: {}", seconds_text(Clock::now() - began), join(tried, "; ")),
       {}};
 }
 

@@ -223,10 +223,10 @@ std::string count_text(size_t count, const State& state, const MembershipOptions
   return count < needed && needed < most ? fmt::format("{}, {} needed", text, needed) : text;
 }
 
-// "only 1 of 4 nodes can come, 2 are needed"
+// "only 1 of 4 nodes can join, 2 are needed"
 std::string too_few_text(size_t count, const State& state, const MembershipOptions& options) {
   size_t needed = needed_nodes(options), most = best_count(state, options);
-  std::string text = count == 0 ? "no node can come" : fmt::format("only {} of {} can come", count, nodes_text(most));
+  std::string text = count == 0 ? "no node can join" : fmt::format("only {} of {} can join", count, nodes_text(most));
   return needed < most ? fmt::format("{}, {} {} needed", text, needed, needed == 1 ? "is" : "are") : text;
 }
 
@@ -306,7 +306,7 @@ Decision with_enough(TimePoint now, const State& state, const MembershipOptions&
   TimePoint deadline = state.began + options.join_timeout;
   bool known = options.expected > 0, full = state.nodes.size() >= most_nodes(state, options);
   if (known && hosts.awaited.empty())
-    return open(state, options, hosts.hopeless.empty() || full ? "all are there" : "nobody else can come");
+    return open(state, options, hosts.hopeless.empty() || full ? "all are there" : "no other node can join");
   // The first round of known hosts has no last call: their launcher says when it gives one up.
   TimePoint last_call = state.last_join.value_or(now) + options.last_call;
   TimePoint until = known && state.round < 0 ? deadline : std::min(last_call, deadline);

@@ -236,7 +236,7 @@ Server::Impl::Outcome Server::Impl::reply_keys(Connection& connection) {
 
 Server::Impl::Outcome Server::Impl::not_a_number(Connection& connection, const Request& request) {
   flush(connection);
-  refuse(connection, "{} on key '{}', whose value is no number", name(request.op), shown(request.key));
+  refuse(connection, "{} on key '{}', whose value is not a number", name(request.op), shown(request.key));
   return Outcome::kClosed;
 }
 

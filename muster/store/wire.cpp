@@ -99,7 +99,7 @@ std::optional<uint8_t> code_of(Dialect dialect, Op op) {
 std::string describe(const Fault& fault) {
   switch (fault.kind) {
     case Fault::Kind::kUnknownCode:
-      return fmt::format("its {} 0x{:02x} is no query code", fault.first ? "first byte" : "byte", fault.stated);
+      return fmt::format("its {} 0x{:02x} is not a query code", fault.first ? "first byte" : "byte", fault.stated);
     case Fault::Kind::kSecondValidate:
       return "it sent VALIDATE a second time";
     case Fault::Kind::kKeyTooLong:

@@ -73,7 +73,7 @@ def test_unknown_verb_names_the_nearest(refused):
 
 
 def test_unknown_word_of_a_verb_names_the_nearest(refused):
-    assert refused(["accelerate", "lanch", "SCRIPT"]) == "'lanch' is no sub-command; did you mean 'muster accelerate launch'?"
+    assert refused(["accelerate", "lanch", "SCRIPT"]) == "'lanch' is not a sub-command; did you mean 'muster accelerate launch'?"
     assert refused(["completion", "bsh"]) == "'bsh' is not supported; did you mean 'muster completion bash'?"
     assert refused(["completion", "powershell"]) == "'powershell' is not supported; choose bash|zsh|fish"
     assert refused(["help", "rnu"]) == "unknown verb 'rnu'; did you mean 'muster help run'?"
@@ -117,9 +117,9 @@ def test_program_that_is_not_executable(refused, tmp_path):
 @pytest.mark.parametrize(
     "count, sentence",
     [
-        ("0", "0 workers are none"),
-        ("-1", "-1 workers are none"),
-        ("x", "'x' is no number of workers; write a number, gpu, cpu, xpu or auto"),
+        ("0", "0 is too small; it must be at least 1"),
+        ("-1", "-1 is too small; it must be at least 1"),
+        ("x", "'x' is not a number of workers; write a number, gpu, cpu, xpu or auto"),
         ("99999999999", "99999999999 workers are more than a node can have; write a number up to 1000000"),
         ("gpu", "there is no GPU (CUDA_VISIBLE_DEVICES"),
     ],
@@ -131,12 +131,12 @@ def test_number_of_workers(refused, count, sentence):
 
 def test_nodes(refused):
     assert "the minimum of '3:2' is above its maximum" in refused(["run", "--nnodes", "3:2", "SCRIPT"])
-    assert "nobody says where 2 nodes meet; give --master-addr HOST" in refused(["run", "--nnodes", "2", "SCRIPT"])
+    assert "no rendezvous address for 2 nodes; give --master-addr HOST" in refused(["run", "--nnodes", "2", "SCRIPT"])
 
 
 def test_hosts(refused):
     assert refused(["run", "--nnodes", 2, "--master-addr=", "SCRIPT"]) == (
-        "--master-addr: '' names no host; write the name or the address of the first node"
+        "--master-addr: '' is not the name of a host; write the name or the address of the first node"
     )
     assert "--hosts: no host is named; write n1,n2" in refused(["run", "--hosts", "", "SCRIPT"])
     assert refused(["run", "--hosts", "n1", "--ssh", "no-such-ssh", "SCRIPT"]) == (
@@ -196,7 +196,7 @@ def test_range_of_ports(refused):
         for nodes in [[], ["--local-nodes", 2]]:
             sentence = refused(["run", *nodes, "--port-range", f"{port}-{port}", "SCRIPT"])
             assert sentence == f"--port-range: every port from {port} to {port} is taken; give a wider range"
-    assert "is no range of ports" in refused(["run", "--port-range", "9-1", "SCRIPT"])
+    assert "is not a range of ports" in refused(["run", "--port-range", "9-1", "SCRIPT"])
 
 
 def test_log_directory(refused, tmp_path):

@@ -54,7 +54,7 @@ def error(done):
         (["--hosts", "n1", "--nnodes", "2"], "2 nodes were asked for, and 1 host is named"),
         (["--hosts", "n1", "--lease", "1"], "--lease: 1 is out of range; write 2 or more seconds"),
         (["--hosts", "n1", "--grow", "soon"], "choose now, restart, never"),
-        (["--hosts", "n1", "--port-range", "9-1"], "'9-1' is no range of ports"),
+        (["--hosts", "n1", "--port-range", "9-1"], "'9-1' is not a range of ports"),
         (["--hosts", "n1", "--interface", "no-such-interface"], "--interface: "),
         (["--hosts", "192.0.2.1", "--interface", "lo"], "--interface: lo is loopback, where 192.0.2.1 cannot reach"),
         (["--hosts", "n1", "--stdin", "all"], "cannot read what is typed or piped in here"),

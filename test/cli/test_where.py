@@ -25,7 +25,7 @@ def test_a_bare_machine(run_muster):
     ended = run_muster(["where"])
     assert ended.returncode == 0
     assert ended.stdout.startswith("no scheduler, and nothing preset\nmode: local (row 7: ")
-    assert "`muster run train.py` starts one worker a GPU (one, if there is none) on this machine alone" in ended.stdout
+    assert "`muster run train.py` starts one worker per GPU (one, if there is none) on this machine alone" in ended.stdout
     here = json.loads(run_muster(["where", "--json"]).stdout)
     assert here["adapter"] is None and here["row"] == 7 and here["mode"] == "local" and here["nodes"] == []
 
@@ -51,7 +51,7 @@ def test_where_and_run_agree_on_pet_variables(run_muster):
     assert "mode: local" in run_muster(["where"], env={"PET_MODULE": "1"}).stdout
     refused = run_muster(["run", "--no-python", "true"], env={"PET_NNODES": "2"})
     said = refused.stderr.removeprefix("muster: error: ").rstrip("\n")
-    assert refused.returncode == 2 and said.startswith("PET_NNODES: nobody says where"), refused
+    assert refused.returncode == 2 and said.startswith("PET_NNODES: no rendezvous address for 2 nodes"), refused
     ended = run_muster(["where"], env={"PET_NNODES": "2"})
     assert f"`muster run train.py` is refused: {said}.\n" in ended.stdout
     assert json.loads(run_muster(["where", "--json"], env={"PET_NNODES": "2"}).stdout)["mode"] is None
@@ -67,7 +67,7 @@ def test_preset_variables_that_make_no_sense(run_muster, port):
     ended = run_muster(["run", "--no-python", "true"], env=variables)
     assert ended.returncode == 2
     assert ended.stderr == (
-        "muster: error: RANK='2' is preset in the environment, and is no number from 0 to 1; set it right, unset it, or "
+        "muster: error: RANK='2' is preset in the environment, and is not a number from 0 to 1; set it right, unset it, or "
         "stay on this node with --mode local\n"
     )
     where = run_muster(["where"], env=variables)

@@ -73,7 +73,7 @@ def test_a_host_that_does_not_exist_ends_the_job_at_once(over_ssh):
     launcher = over_ssh({"n1": REFUSED, "n2": unknown}, "true")
     _, err = launcher.communicate(timeout=TIMEOUT)
     assert launcher.returncode == 125
-    assert re.search(r"true failed: only 1 of 2 nodes can come; n2: ssh: no such host; check the name: ", err), err
+    assert re.search(r"true failed: only 1 of 2 nodes can join; n2: ssh: no such host; check the name: ", err), err
 
 
 def test_the_time_to_join_ends_with_what_is_known_of_each(over_ssh):
@@ -89,7 +89,7 @@ def test_a_program_that_one_node_lacks(over_ssh, tmp_path):
     _, err = launcher.communicate(timeout=TIMEOUT)
     assert launcher.returncode == 127
     assert err.count("/x/train does not exist") == 1, err
-    assert "true failed: only 1 of 2 nodes can come; n2: /x/train does not exist\n" in err, err
+    assert "true failed: only 1 of 2 nodes can join; n2: /x/train does not exist\n" in err, err
     report = json.loads((tmp_path / "report").read_text())
     assert report["kind"] == "not-found"
     assert report["exit_code"] == 127 and "n2: /x/train does not exist" in report["message"]

@@ -55,7 +55,7 @@ def fail(run_muster, tmp_path):
 
 # How rank 1 of three ends -> (exit code of muster, words of the headline, what the report says).
 FAULTS = {
-    "os.kill(os.getpid(), signal.SIGKILL)": (137, "SIGKILL: somebody or something killed it from outside", 9),
+    "os.kill(os.getpid(), signal.SIGKILL)": (137, "SIGKILL: killed from outside, not by muster", 9),
     "os.kill(os.getpid(), signal.SIGSEGV)": (139, "SIGSEGV: invalid memory access", 11),
     "sys.exit(7)": (7, "exit code 7", None),
     "raise ValueError('bad batch')": (1, "exit code 1", None),
@@ -143,7 +143,7 @@ def test_whoever_raised_first_is_named_not_whoever_ended_first(fail, rethrow):
     assert outcome.blames[1] == ("peer" if rethrow == "raise" else "itself")
     assert outcome.code == 1
     if rethrow == "raise":
-        assert "rank 1: fell because a peer was gone (exit code 1: Connection reset by peer)" in outcome.text
+        assert "rank 1: failed because a peer was gone (exit code 1: Connection reset by peer)" in outcome.text
 
 
 def test_whoever_goes_on_without_a_word_may_be_the_cause(fail):
@@ -152,7 +152,7 @@ def test_whoever_goes_on_without_a_word_may_be_the_cause(fail):
     body = SLOW_SOCKETS.replace(raising, "    peer.close()\n    signal.pause()\n").replace("RETHROW", "raise")
     outcome = fail(2, body)
     assert outcome.blames == ["stopped", "root-cause"], outcome.json["reason"]
-    doubt = "rank 1 fell because a peer was gone; rank 0 was still running then, and may be the cause"
+    doubt = "rank 1 failed because a peer was gone; rank 0 was still running then, and may be the cause"
     assert f"\n  but      {doubt}\n" in outcome.text
     assert outcome.json["doubt"] == doubt
 
@@ -385,4 +385,4 @@ def test_an_out_of_memory_kill_behind_a_shell(run_muster, tmp_path, memory_limit
     script.chmod(0o755)
     process = run_muster(["run", script], preexec_fn=memory_limit)
     assert process.returncode == 137
-    assert "exit code 137, a shell's word for SIGKILL by the kernel: out of memory" in process.stderr
+    assert "exit code 137, as a shell reports SIGKILL by the kernel: out of memory" in process.stderr

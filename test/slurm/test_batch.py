@@ -194,7 +194,7 @@ def test_a_node_that_cannot_be_set_up_is_exit_code_2(slurm, only):
     setup = lab.file("setup.sh", f"echo hello >&2\ncase $(uname -n) in {only}) ls /no/such/place;; esac\n")
     ended = lab.batch(f"{lab.muster} run --prologue {setup} echo started", "-N2")
     assert (ended.code, ended.out) == (2, ""), ended
-    assert re.search(r"echo failed: .* can come; n[12](, n2)?: line 2 of .*setup.sh", ended.err), ended
+    assert re.search(r"echo failed: .* can join; n[12](, n2)?: line 2 of .*setup.sh", ended.err), ended
     assert len(re.findall("line 2 of .*setup.sh", ended.err)) == 1, ended
 
 

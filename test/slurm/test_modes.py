@@ -196,7 +196,7 @@ def test_a_step_whose_tasks_have_gpus_of_their_own(slurm, show):
 
 
 def test_all_components_of_a_heterogeneous_job(slurm, show):
-    """One node without GPUs, two with: one worker, and one a GPU."""
+    """One node without GPUs, two with: one worker, and one per GPU."""
     three = slurm(3)
     components = ["-N1", ":", "-N2", "--gres=gpu:2"]
     ended = three.batch(f"{three.muster} run --label none {show}", *components)

@@ -110,7 +110,7 @@ TEST(Config, TakesGpusAsSlurmWritesThem) {
   auto agent = parse_command_line(to_words(line), own, Writer::kLauncher);
   ASSERT_TRUE(agent) << agent.error().text();
   EXPECT_EQ(agent->settings.integer("num_processes"), 4);
-  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_machines: v100:2\n"), HasSubstr("'v100:2' is no number"));
+  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_machines: v100:2\n"), HasSubstr("'v100:2' is not a number"));
 }
 
 TEST(Config, EntriesOfAnyMapAreOptions) {
@@ -169,8 +169,8 @@ TEST(Config, SaysWhatIsWrong) {
   EXPECT_THAT(config_refusal("zoo: 1\ndistributed_type: 'NO'\nfoo: 1\n"),
               HasSubstr("unknown keys, which accelerate 1.15 does not have: 'foo', 'zoo'; remove them"));
   EXPECT_THAT(config_refusal("foo: 1\nnum_proceses: 1\n"), HasSubstr("'num_proceses'; did you mean num_processes?"));
-  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nfsdp_config: 1\n"), HasSubstr("fsdp_config is no map"));
-  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_processes: many\n"), HasSubstr("'many' is no number"));
+  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nfsdp_config: 1\n"), HasSubstr("fsdp_config is not a map"));
+  EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_processes: many\n"), HasSubstr("'many' is not a number"));
   EXPECT_THAT(config_refusal("distributed_type: FSDP\nnum_processes: 2\nfsdp_config: {fsdp_min_num_params: x}\n"),
               HasSubstr("no number"));
   EXPECT_THAT(config_refusal("distributed_type: MULTI_GPU\nnum_processes: 2\ngpu_ids: '0'\n"),

@@ -139,7 +139,7 @@ void StdinRelay::write_to(int rank) {
     }
   }
   if (reader.pending.size() > kBacklog) {
-    log_.warn("rank {} does not read its stdin: closed after {} it has not taken", rank, size_text(kBacklog));
+    log_.warn("rank {} does not read its stdin: closed it with {} unread", rank, size_text(kBacklog));
     close_reader(rank);
   } else if (reader.pending.empty() && ended_) {
     close_reader(rank);

@@ -121,7 +121,7 @@ Result<std::vector<WorkerOutcome>> decode_outcomes(std::string_view bytes, Durat
   const size_t count = in.count(1);
   std::vector<WorkerOutcome> outcomes;
   for (size_t i = 0; i < count && in.ok(); ++i) outcomes.push_back(get(in, offset));
-  if (!in.done()) return Error{ErrorKind::kPeer, "its account of how the workers ended is not understood", {}};
+  if (!in.done()) return Error{ErrorKind::kPeer, "its report of how the workers ended cannot be read", {}};
   return outcomes;
 }
 

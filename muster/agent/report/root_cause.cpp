@@ -210,12 +210,12 @@ std::string doubt_about(const std::vector<WorkerOutcome>& workers, const std::ve
     (evidence[i].lost_peer ? fell : before ? ended : running).push_back(workers[i].rank);
   }
   const bool one = running.size() == 1;
-  std::string doubt = ranks_text(fell) + " fell because a peer was gone";
+  std::string doubt = ranks_text(fell) + " failed because a peer was gone";
   if (!ended.empty()) doubt += fmt::format("; {} had ended before that, with exit code 0", ranks_text(ended));
   if (!running.empty())
     doubt += fmt::format("; {} {} still running then, and {} be the cause", ranks_text(running), one ? "was" : "were",
                          one ? "may" : "one of them may");
-  if (ended.empty() && running.empty()) doubt += ", all of them: nothing shows who was the first";
+  if (ended.empty() && running.empty()) doubt += ", all of them: nothing shows which was the first";
   return doubt;
 }
 
@@ -247,7 +247,7 @@ Verdict judge(const std::vector<WorkerOutcome>& workers) {
     verdict.root = earliest(workers, evidence, [](const Evidence&) { return true; }).value_or(0);
     bool failed = std::any_of(evidence.begin(), evidence.end(), [](const Evidence& e) { return e.failed; });
     verdict.reason =
-        failed ? "no worker failed by itself: all that did not end well were stopped" : "every worker ended well";
+        failed ? "no worker failed by itself: all that did not succeed were stopped" : "every worker succeeded";
   }
   return verdict;
 }

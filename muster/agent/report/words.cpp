@@ -17,11 +17,11 @@ constexpr size_t kLastLines = 10, kLastLinesOfAbort = 60;
 std::string_view meaning_of(int signal) {
   switch (signal) {
     case SIGKILL:
-      return "somebody or something killed it from outside";
+      return "killed from outside, not by muster";
     case SIGSEGV:
       return "invalid memory access";
     case SIGBUS:
-      return "memory that could not be had, often a full /dev/shm";
+      return "bus error, often a full /dev/shm";
     case SIGILL:
       return "an instruction this CPU does not have";
     case SIGFPE:
@@ -33,7 +33,7 @@ std::string_view meaning_of(int signal) {
     case SIGTERM:
     case SIGINT:
     case SIGHUP:
-      return "not from muster: somebody asked it to end";
+      return "sent from outside, not by muster";
     default:
       return {};
   }
@@ -54,7 +54,7 @@ std::string how_it_ended(const WorkerOutcome& worker) {
   // A shell around the program passes its signal on in this way.
   int passed_on = signal == 0 && worker.status.code > 128 ? worker.status.code - 128 : 0;
   if (passed_on > 0 && passed_on < SIGRTMIN)
-    name += fmt::format(", a shell's word for {}", process::signal_name(passed_on));
+    name += fmt::format(", as a shell reports {}", process::signal_name(passed_on));
 
   if (signal == SIGKILL || passed_on == SIGKILL) {
     if (worker.oom == process::OomVerdict::kYes)
@@ -80,11 +80,11 @@ std::string fate_of(const WorkerOutcome& worker, Blame blame) {
   };
   switch (blame) {
     case Blame::kNone:
-      return "ended well (exit code 0)";
+      return "succeeded (exit code 0)";
     case Blame::kStopped:
       return fmt::format("stopped by muster ({})", end);
     case Blame::kPeer:
-      return fmt::format("fell because a peer was gone ({})", because(peer_loss_phrase(failure_words(worker))));
+      return fmt::format("failed because a peer was gone ({})", because(peer_loss_phrase(failure_words(worker))));
     case Blame::kItself:
       return fmt::format("failed by itself ({})", because(exception_of(worker)));
     case Blame::kPassedOn:

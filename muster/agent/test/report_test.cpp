@@ -43,9 +43,9 @@ TEST(Render, TellsItAtOnce) {
             "    ValueError: bad batch\n"
             "  log      /logs/1/stderr.log\n"
             "  command  python -u train.py --lr 0.1\n"
-            "  others   ranks 0, 2: fell because a peer was gone (exit code 1: Connection closed by peer)\n"
+            "  others   ranks 0, 2: failed because a peer was gone (exit code 1: Connection closed by peer)\n"
             "           ranks 3-4: stopped by muster (SIGTERM)\n"
-            "           rank 5: ended well (exit code 0)\n"
+            "           rank 5: succeeded (exit code 0)\n"
             "  restarts 3 of 3 used\n");
 }
 
@@ -77,8 +77,7 @@ TEST(Render, ExplainsSignals) {
     std::string text = render(report_of({std::move(worker)}), false);
     return text.substr(0, text.find('\n'));
   };
-  EXPECT_THAT(headline(Worker(0, killed(SIGKILL), 1)),
-              HasSubstr("SIGKILL: somebody or something killed it from outside"));
+  EXPECT_THAT(headline(Worker(0, killed(SIGKILL), 1)), HasSubstr("SIGKILL: killed from outside, not by muster"));
   EXPECT_THAT(headline(Worker(0, killed(SIGKILL), 1).oom(process::OomVerdict::kYes)),
               HasSubstr("out of memory (the job's own memory limit)"));
   EXPECT_THAT(headline(Worker(0, killed(SIGKILL), 1).oom(process::OomVerdict::kPossibly)),
@@ -136,7 +135,7 @@ TEST(Render, OtherFailuresOfTheirOwn) {
 TEST(Render, OutOfMemoryOfAChild) {
   Worker shell = Worker(0, exited(137), 1).oom(process::OomVerdict::kYes);
   EXPECT_THAT(render(report_of({shell}), false),
-              HasSubstr(": exit code 137, a shell's word for SIGKILL by the kernel: out of memory (the job's own"));
+              HasSubstr(": exit code 137, as a shell reports SIGKILL by the kernel: out of memory (the job's own"));
   Worker loader = Worker(0, exited(1), 1).oom(process::OomVerdict::kYes).raised(0.9, "RuntimeError: DataLoader");
   EXPECT_THAT(
       render(report_of({loader}), false),
@@ -146,13 +145,14 @@ TEST(Render, OutOfMemoryOfAChild) {
 TEST(Render, APeerWeStoppedWhileItFell) {
   Report report = report_of({Worker(0, exited(1), 1).raised(0.5, "ValueError: x"),
                              Worker(1, killed(SIGTERM), 1.1).raised(0.9, kGlooReset + "1").stopped(1)});
-  EXPECT_THAT(render(report, false), HasSubstr("rank 1: fell because a peer was gone (Connection closed by peer)\n"));
+  EXPECT_THAT(render(report, false), HasSubstr("rank 1: failed because a peer was gone (Connection closed by peer)\n"));
 }
 
 TEST(Render, SaysWhoElseMayBeTheCause) {
   Report report =
       report_of({Worker(0, killed(SIGTERM), 1.5).stopped(1), Worker(1, exited(1), 1).raised(0.9, kGlooReset)});
-  const std::string doubt = "rank 1 fell because a peer was gone; rank 0 was still running then, and may be the cause";
+  const std::string doubt =
+      "rank 1 failed because a peer was gone; rank 0 was still running then, and may be the cause";
   EXPECT_THAT(render(report, false), HasSubstr("  but      " + doubt + "\n"));
   EXPECT_EQ(nlohmann::json::parse(to_json(report))["doubt"], doubt);
   EXPECT_THAT(render_torchrun(report), Not(HasSubstr("may be the cause")));
@@ -184,7 +184,8 @@ TEST(MakeReport, SaysWhyInputWasNone) {
   using Kind = StdinSpec::Kind;
   const std::string note = "rank 1 asked for input and has none; --stdin 1 gives it yours";
   const std::string several =
-      "rank 1 asked for input, and in a job of several nodes no worker has any; debug it on one node with --stdin RANK, "
+      "rank 1 asked for input, and in a job of several nodes no worker has any; debug it on one node with --stdin "
+      "RANK, "
       "or with a debugger that listens on a port (PYTHONBREAKPOINT=remote_pdb.set_trace)";
   auto note_of = [](const std::string& exception, StdinSpec input, bool several_nodes = false) {
     JobSpec job;

@@ -213,18 +213,18 @@ TEST(Judge, DoubtsWhereEverybodyLostAPeer) {
   auto doubt = [](std::vector<Worker> workers) { return judge(outcomes(std::move(workers))).doubt; };
   auto fell = [](int rank, double when) { return Worker(rank, exited(1), when + 0.1).raised(when, kGlooReset); };
   EXPECT_EQ(doubt({Worker(0, killed(SIGTERM), 2.2).stopped(2.1), fell(1, 2)}),
-            "rank 1 fell because a peer was gone; rank 0 was still running then, and may be the cause");
+            "rank 1 failed because a peer was gone; rank 0 was still running then, and may be the cause");
   EXPECT_EQ(doubt({Worker(0, exited(1), 2.5).stopped(2.1).raised(2.4, "KeyError: 'x'"), fell(1, 2), fell(2, 2.05),
                    Worker(3, exited(0), 2.3)}),
-            "ranks 1-2 fell because a peer was gone; ranks 0, 3 were still running then, and one of them may be the "
+            "ranks 1-2 failed because a peer was gone; ranks 0, 3 were still running then, and one of them may be the "
             "cause");
   EXPECT_EQ(doubt({fell(0, 2), Worker(1, exited(0), 1)}),
-            "rank 0 fell because a peer was gone; rank 1 had ended before that, with exit code 0");
+            "rank 0 failed because a peer was gone; rank 1 had ended before that, with exit code 0");
   EXPECT_EQ(doubt({fell(0, 2), Worker(1, exited(0), 1), Worker(2, killed(SIGTERM), 2.5).stopped(2.1)}),
-            "rank 0 fell because a peer was gone; rank 1 had ended before that, with exit code 0; rank 2 was still "
+            "rank 0 failed because a peer was gone; rank 1 had ended before that, with exit code 0; rank 2 was still "
             "running then, and may be the cause");
   EXPECT_EQ(doubt({fell(0, 2), fell(1, 2.01)}),
-            "ranks 0-1 fell because a peer was gone, all of them: nothing shows who was the first");
+            "ranks 0-1 failed because a peer was gone, all of them: nothing shows which was the first");
   // The peer of a job's only worker is none of ours; whoever says what happened leaves no doubt.
   EXPECT_EQ(doubt({fell(0, 2)}), "");
   EXPECT_EQ(doubt({fell(0, 2), Worker(1, exited(1), 3).raised(2.5, "KeyError: 'x'")}), "");

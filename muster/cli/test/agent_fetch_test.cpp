@@ -36,7 +36,7 @@ TEST(FetchWords, AnEndpointIsAnAddressAndAPort) {
   for (const char* endpoint : {"n1", "10.0.0.1", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:70000", ":1", "n1:2"}) {
     FetchWords words{{.endpoints = {endpoint}, .nonce = "1", .munge = false}, "n1"};
     EXPECT_THAT(fetch_description(words, Deadline::in(std::chrono::seconds(1))).error().message,
-                HasSubstr("is no address with a port"))
+                HasSubstr("is not an address with a port"))
         << endpoint;
   }
 }

@@ -145,9 +145,9 @@ TEST(ArgumentParser, SaysWhatIsMissing) {
   EXPECT_EQ(error(Verb::kRun, {"--standalone=1", "a.py"}), "option '--standalone' takes no value; leave '1' out");
   EXPECT_EQ(error(Verb::kRun, {}), "nothing to run; write muster run PROGRAM [ARGUMENT…]");
   EXPECT_EQ(error(Verb::kRun, {"--max-restarts", "x", "a.py"}),
-            "--max-restarts: 'x' is no whole number; write --max-restarts N");
+            "--max-restarts: 'x' is not a whole number; write --max-restarts N");
   EXPECT_EQ(error(Verb::kRun, {"--monitor-interval", "x", "a.py"}),
-            "--monitor-interval: 'x' is no number; write --monitor-interval SECONDS");
+            "--monitor-interval: 'x' is not a number; write --monitor-interval SECONDS");
   EXPECT_EQ(error(Verb::kRun, {"--label", "x", "a.py"}), "--label: 'x' is not supported; choose none, rank, host:rank");
 }
 
@@ -180,9 +180,9 @@ TEST(ArgumentParser, TakesDefaultsFromTheEnvironment) {
 
 TEST(ArgumentParser, RefusesMalformedVariables) {
   EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_STANDALONE", "yes"}}),
-            "PET_STANDALONE='yes' is no number; set it to 0 or 1, or unset it");
+            "PET_STANDALONE='yes' is not a number; set it to 0 or 1, or unset it");
   EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_MASTER_PORT", "x"}}),
-            "PET_MASTER_PORT: 'x' is no whole number; set it to a whole number, or unset it");
+            "PET_MASTER_PORT: 'x' is not a whole number; set it to a whole number, or unset it");
   EXPECT_EQ(error(Verb::kRun, {"a.py"}, {{"PET_START_METHOD", "x"}}),
             "PET_START_METHOD: 'x' is not supported; choose spawn, fork, forkserver");
   EXPECT_EQ(error(Verb::kTorchrun, {"a.py"}, {{"PET_MASTER_PORT", "x"}}),

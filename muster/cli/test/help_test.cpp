@@ -68,7 +68,7 @@ TEST(Help, GeneralHelpNamesEveryVerb) {
 }
 
 TEST(Help, DefaultsAreThoseOfTheVerb) {
-  EXPECT_THAT(option_text(option(Opt::kNprocPerNode), Verb::kRun), HasSubstr("Default: one a GPU"));
+  EXPECT_THAT(option_text(option(Opt::kNprocPerNode), Verb::kRun), HasSubstr("Default: one per GPU"));
   EXPECT_THAT(option_text(option(Opt::kNprocPerNode), Verb::kTorchrun), HasSubstr("Default: 1. [PET_NPROC_PER_NODE]"));
 }
 

@@ -460,7 +460,7 @@ TEST(Step, GpusOfTasks) {
   EXPECT_EQ(symmetric(inside("step-4-a-node"), {"train.py"}).membership.min_nodes, 2);
   EXPECT_EQ(
       inside("step-bound-gpus").error({"train.py"}),
-      "this step has 4 tasks a node, and each sees GPUs of its own only; muster needs one task that sees all; write "
+      "this step has 4 tasks per node, and each sees GPUs of its own only; muster needs one task that sees all; write "
       "srun -N 2 -n 2 --ntasks-per-node=1 --gpus-per-task=4 muster …, or start muster in the batch script without "
       "srun");
   EXPECT_TRUE(local(inside("step-bound-gpus"), {"--mode=local", "train.py"})) << "a job of its own each";
@@ -584,7 +584,7 @@ TEST(Where, ARefusalIsSaid) {
   Machine machine;
   machine.variables = {{"PET_NNODES", "2"}};
   EXPECT_EQ(choice(machine).mode, std::nullopt);
-  EXPECT_THAT(choice(machine).would, HasSubstr("is refused: PET_NNODES: nobody says where 2 nodes meet"));
+  EXPECT_THAT(choice(machine).would, HasSubstr("is refused: PET_NNODES: no rendezvous address for 2 nodes"));
   machine = inside("batch-2-nodes");
   machine.variables["PET_NNODES"] = "3";
   EXPECT_EQ(choice(machine).row, 5);

@@ -72,10 +72,10 @@ TEST(JobContainer, WhatIsAskedForIsHandedOn) {
 
 TEST(JobContainer, EnrootTakesVariablesOfOneLine) {
   const Words words = {"--container", "/i.sqsh", "--env", "KEY=1\n2", "train.py"};
-  EXPECT_EQ(
-      with("enroot").error(words),
-      "--env: KEY has several lines, and enroot takes one a variable; put it into a file that workers read, or use "
-      "another --container-runtime");
+  EXPECT_EQ(with("enroot").error(words),
+            "--env: KEY has several lines, and enroot takes one line per variable; put it into a file that workers "
+            "read, or use "
+            "another --container-runtime");
   EXPECT_EQ(with("podman").error(words), "accepted");
   Machine machine = with("enroot");
   machine.variables["LINES"] = "1\n2";
@@ -113,12 +113,12 @@ TEST(JobContainer, AnImageWithoutPythonIsRefusedForScripts) {
 TEST(JobContainer, BadInputIsRefused) {
   const Machine machine = with("podman");
   EXPECT_EQ(machine.error({"--mount", "/a:/b", "train.py"}),
-            "--mount goes with a container; name its image with --container");
+            "--mount needs a container; name its image with --container");
   EXPECT_THAT(machine.error({"--container", "", "train.py"}), HasSubstr("--container: it is empty"));
   EXPECT_THAT(machine.error({"--container", "i", "--mount", "/a", "train.py"}),
               HasSubstr("--mount: '/a' does not say"));
   EXPECT_THAT(machine.error({"--container", "i", "--container-workdir", "w", "train.py"}),
-              HasSubstr("--container-workdir: 'w' is no directory inside"));
+              HasSubstr("--container-workdir: 'w' is not a directory inside"));
   EXPECT_THAT(machine.error({"--container", "missing", "train.py"}), HasSubstr("there is no image missing"));
   EXPECT_THAT(machine.error({"--container", "i", "--container-runtime", "enroot", "train.py"}),
               HasSubstr("there is no enroot on PATH"));

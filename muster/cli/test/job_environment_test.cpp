@@ -82,11 +82,11 @@ TEST(JobEnvironment, AnAgentTakesWhatTheLauncherHasRead) {
 TEST(JobEnvironment, MistakesAreSentences) {
   Machine machine;
   machine.texts = {{"bad.env", "A=1\n\n=3\n"}};
-  EXPECT_EQ(machine.error({"--env", "=1", "train.py"}), "--env: '' is no name of a variable; write NAME=VALUE");
+  EXPECT_EQ(machine.error({"--env", "=1", "train.py"}), "--env: '' is not a name of a variable; write NAME=VALUE");
   EXPECT_EQ(machine.error({"--env-file", "none", "train.py"}),
             "--env-file: none: No such file or directory; give a file you may read");
   EXPECT_EQ(machine.error({"--env-file", "bad.env", "train.py"}),
-            "--env-file: bad.env, line 3: '' is no name of a variable; write NAME=VALUE");
+            "--env-file: bad.env, line 3: '' is not a name of a variable; write NAME=VALUE");
   EXPECT_EQ(machine.error({"--modules", "a,,b", "train.py"}), "--modules: 'a,,b' has an empty name; write a,b");
   EXPECT_EQ(machine.error({"--conda", "", "train.py"}), "--conda: it is empty; leave it out");
   EXPECT_EQ(machine.error({"--prologue", " ", "train.py"}), "--prologue: there is nothing in it; leave it out");

@@ -38,7 +38,7 @@ TEST(FanOutOptions, HostsAreTheNodes) {
   EXPECT_THAT(spec.membership.expected_hosts, ElementsAre("n1", "n2", "n3", "n4"));
   EXPECT_FALSE(spec.membership.fixed_ranks);
   EXPECT_EQ(spec.job.run_id, kFreshId);
-  EXPECT_EQ(spec.job.membership, std::nullopt) << "the launcher is no member";
+  EXPECT_EQ(spec.job.membership, std::nullopt) << "the launcher is not a member";
   EXPECT_EQ(spec.description.verb, "run");
   EXPECT_EQ(spec.ssh.ssh, "ssh");
   EXPECT_EQ(spec.push, Push::kAuto);
@@ -129,7 +129,7 @@ TEST(FanOutOptions, WhatThisMachineHasSaysNothingAboutOthers) {
   EXPECT_EQ(spec.job.command.entrypoint, "elsewhere.py");
   EXPECT_THAT(spec.job.command.argv, ElementsAre("elsewhere.py", "x"));
   EXPECT_THAT(machine.error({"--hosts=n1", "--nproc-per-node=x", "train.py"}),
-              HasSubstr("'x' is no number of workers"));
+              HasSubstr("'x' is not a number of workers"));
   EXPECT_THAT(machine.error({"--hosts=n1", "-r", "x", "train.py"}), HasSubstr("selects no streams"));
 }
 
@@ -180,7 +180,7 @@ TEST(FanOutOptions, BadValues) {
   EXPECT_THAT(error("--crash-loop=-1"), HasSubstr("--crash-loop: -1 is out of range"));
   EXPECT_THAT(error("--grow=later"), HasSubstr("choose now, restart, never"));
   EXPECT_EQ(error("--port-range=9-8"),
-            "--port-range: '9-8' is no range of ports; write A-B with numbers from 1 to 65535");
+            "--port-range: '9-8' is not a range of ports; write A-B with numbers from 1 to 65535");
   EXPECT_EQ(error("--interface=eth7"), "--interface: there is no eth7 here");
   EXPECT_EQ(machine.error({"--hosts=localhost,10.9.9.9", "--interface=lo", "train.py"}),
             "--interface: lo is loopback, where 10.9.9.9 cannot reach this machine; name the interface of the network "
@@ -372,10 +372,10 @@ TEST(SymmetricOptions, ARankOutOfRangeOrForgotten) {
             "--node-rank: there is no node 2 in a job of 2 nodes; number them from 0 to 1");
   EXPECT_THAT(machine.error({"--nnodes=2", "--node-rank=-1", "--master-addr=h", "train.py"}),
               HasSubstr("there is no node -1"));
-  EXPECT_EQ(
-      machine.error({"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}),
-      "--node-rank: nobody says which node this is; not the first, which is 10.9.9.9; number them from 0 to 1, or "
-      "use --rdzv-backend c10d, which does it by itself");
+  EXPECT_EQ(machine.error({"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}),
+            "--node-rank: the rank of this node is not known; it is not the first, which is 10.9.9.9; number them from "
+            "0 to 1, or "
+            "use --rdzv-backend c10d, which does it by itself");
   EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--master-addr=mine", "train.py"}).job.membership->rank, 0)
       << "this machine is the one that is named";
   EXPECT_EQ(symmetric(machine, {"--nnodes=2", "--master-addr=10.9.9.9", "train.py"}, Verb::kTorchrun).hosts,
@@ -408,7 +408,7 @@ TEST(SymmetricOptions, NodesThatDoNotKnowWhereToMeet) {
   Machine machine;
   EXPECT_EQ(
       machine.error({"--nnodes=2", "--node-rank=1", "train.py"}),
-      "--nnodes: nobody says where 2 nodes meet; give --master-addr HOST on every node (localhost: all are on this "
+      "--nnodes: no rendezvous address for 2 nodes; give --master-addr HOST on every node (localhost: all are on this "
       "machine), or start them all from here with --hosts");
   EXPECT_THAT(machine.error({"--nnodes=2", "--rdzv-backend=c10d", "train.py"}), HasSubstr("give --rdzv-endpoint HOST"));
   // torchrun meets on this machine.
@@ -543,7 +543,7 @@ TEST(SymmetricOptions, TimesOfTorchrunKeepTheirMeaning) {
   EXPECT_EQ(options({"--max-restarts=4"}, Verb::kTorchrun).max_restarts, 4);
   EXPECT_THAT(
       machine.error({"--nnodes=2", "--rdzv-endpoint=mine:1", "--rdzv-conf=timeout=x", "train.py"}, Verb::kTorchrun),
-      HasSubstr("--rdzv-conf: 'x' is no value for timeout"));
+      HasSubstr("--rdzv-conf: 'x' is not a value for timeout"));
 }
 
 TEST(SymmetricOptions, WorkersThatHostTheStoreNeedAPortOfTheirOwn) {
@@ -719,11 +719,11 @@ TEST(DryRunNodes, WhoHostsAndWhere) {
   std::string text = shown(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=h", "train.py"});
   EXPECT_THAT(text, HasSubstr("symmetric, 2 nodes (--nnodes 2, no hosts named)\n"));
   EXPECT_THAT(text, HasSubstr("meet at h:29500: another node hosts the job\n  this is node 1\n"));
-  EXPECT_THAT(text, Not(HasSubstr("whoever reaches")));
+  EXPECT_THAT(text, Not(HasSubstr("any process that reaches")));
   text = shown(machine, {"--nnodes=2", "--rdzv-endpoint=mine:7", "--rdzv-backend=c10d", "--insecure", "train.py"});
   EXPECT_THAT(text, HasSubstr("this node hosts the job, or another one on this machine"));
   EXPECT_THAT(text, HasSubstr("ranks are known when all have joined"));
-  EXPECT_THAT(text, HasSubstr("no secret: whoever reaches the port can join"));
+  EXPECT_THAT(text, HasSubstr("no secret: any process that reaches the port can join"));
 }
 
 TEST(DryRunNodes, Json) {

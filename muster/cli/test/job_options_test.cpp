@@ -41,9 +41,9 @@ TEST(JobOptions, CountsProcessors) {
 TEST(JobOptions, RefusesANumberOfWorkersThatIsNone) {
   Machine machine;
   EXPECT_EQ(machine.error({"--nproc-per-node", "0", "train.py"}),
-            "--nproc-per-node: 0 workers are none; at least one is needed");
+            "--nproc-per-node: 0 is too small; it must be at least 1");
   EXPECT_EQ(machine.error({"--nproc-per-node", "-1", "train.py"}),
-            "--nproc-per-node: -1 workers are none; at least one is needed");
+            "--nproc-per-node: -1 is too small; it must be at least 1");
   EXPECT_EQ(machine.error({"--nproc-per-node", "gpu", "train.py"}),
             "--nproc-per-node: there is no GPU (this machine shows none); give a number, or auto");
   machine.gpus.source = "CUDA_VISIBLE_DEVICES=";
@@ -51,7 +51,7 @@ TEST(JobOptions, RefusesANumberOfWorkersThatIsNone) {
             "--nproc-per-node: there is no GPU (CUDA_VISIBLE_DEVICES= says so); give a number, or auto");
   machine.variables["PET_NPROC_PER_NODE"] = "x";
   EXPECT_EQ(machine.error({"train.py"}),
-            "PET_NPROC_PER_NODE: 'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
+            "PET_NPROC_PER_NODE: 'x' is not a number of workers; write a number, gpu, cpu, xpu or auto");
 }
 
 TEST(JobOptions, HostsAreSeparatedByCommas) {
@@ -117,7 +117,7 @@ TEST(JobOptions, VerboseSaysWhatWasDecidedAndWhy) {
               HasSubstr(": --nproc-per-node auto, 24 CPUs\n"));
   machine.gpus = {2, "CUDA_VISIBLE_DEVICES", {"0", "1"}, "CUDA_VISIBLE_DEVICES"};
   machine.variables["OMP_NUM_THREADS"] = "7";
-  EXPECT_THAT(notes(machine, {"-v", "train.py"}), ::testing::AllOf(HasSubstr(": one a GPU (CUDA_VISIBLE_DEVICES)\n"),
+  EXPECT_THAT(notes(machine, {"-v", "train.py"}), ::testing::AllOf(HasSubstr(": one per GPU (CUDA_VISIBLE_DEVICES)\n"),
                                                                    HasSubstr("OMP_NUM_THREADS=7: as it was set\n")));
   EXPECT_EQ(notes(machine, {"train.py"}), "");
   machine.variables["LOGLEVEL"] = "DEBUG";
@@ -445,7 +445,7 @@ TEST(JobOptions, ValuesForSeveralNodesAreCheckedOnOneToo) {
     EXPECT_THAT(error("--token-file=none"), HasSubstr("--token-file: 'none' cannot be read: No such file"));
     EXPECT_EQ(error("--token-file=empty"), "--token-file: 'empty' is empty");
     EXPECT_EQ(error("--token-file=secret"), "accepted");
-    EXPECT_THAT(error("--port-range=9-8"), HasSubstr("'9-8' is no range of ports"));
+    EXPECT_THAT(error("--port-range=9-8"), HasSubstr("'9-8' is not a range of ports"));
   }
 }
 
@@ -460,9 +460,9 @@ TEST(JobOptions, ALogDirectoryMeansTeeUnlessSaidOtherwise) {
 TEST(JobOptions, BadOutputOptions) {
   Machine machine;
   EXPECT_THAT(machine.error({"-t", "4", "train.py"}), HasSubstr("--tee: '4' selects no streams"));
-  EXPECT_THAT(machine.error({"--local-ranks-filter=x", "train.py"}), HasSubstr("'x' is no list of ranks"));
-  EXPECT_THAT(machine.error({"--output-cap=x", "train.py"}), HasSubstr("'x' is no size"));
-  EXPECT_THAT(machine.error({"--stdin=1", "train.py"}), HasSubstr("'1' is no rank of this job"));
+  EXPECT_THAT(machine.error({"--local-ranks-filter=x", "train.py"}), HasSubstr("'x' is not a list of ranks"));
+  EXPECT_THAT(machine.error({"--output-cap=x", "train.py"}), HasSubstr("'x' is not a size"));
+  EXPECT_THAT(machine.error({"--stdin=1", "train.py"}), HasSubstr("'1' is not a rank of this job"));
   EXPECT_THAT(machine.error({"--progress-rank=1", "train.py"}), HasSubstr("1 is out of range"));
   EXPECT_THAT(machine.error({"--log-line-prefix-template=${x}", "train.py"}), HasSubstr("has no meaning"));
   EXPECT_THAT(machine.error({"--log-dir=/dev/null", "--duplicate-stdout-filters=a", "train.py"}),
@@ -496,7 +496,7 @@ TEST(JobOptions, FailuresAndSignals) {
   EXPECT_EQ(machine.run({"--shutdown-timeout=2", "train.py"}).shutdown_timeout, std::chrono::seconds(2));
   EXPECT_THAT(machine.error({"--shutdown-timeout=-1", "train.py"}), HasSubstr("-1 is out of range; write 0 to"));
   EXPECT_THAT(machine.error({"--max-restarts=-1", "train.py"}), HasSubstr("-1 is out of range; write 0 or more"));
-  EXPECT_THAT(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}), HasSubstr("'SIGNOPE' is no signal"));
+  EXPECT_THAT(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}), HasSubstr("'SIGNOPE' is not a signal"));
   EXPECT_EQ(machine.error({"--signals-to-handle=SIGNOPE", "train.py"}, Verb::kTorchrun), "accepted");
   EXPECT_EQ(machine.error({"--signals-to-handle=SIGTERM,SIGKILL", "train.py"}),
             "--signals-to-handle: no process can handle SIGKILL; leave it out");

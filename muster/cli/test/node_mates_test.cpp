@@ -99,7 +99,7 @@ TEST(NodeMates, AFirstOneThatDiesIsNoticed) {
   if (mate == 0) {
     *first = *NodeMates::open(fresh_name(), 1);  // the parent's alone now
     auto code = wait_for_first_task(name, Deadline::in(30s));
-    ::_exit(!code && code.error().message.ends_with("without a word") ? 42 : 1);
+    ::_exit(!code && code.error().message.ends_with("without telling its exit code") ? 42 : 1);
   }
   ASSERT_TRUE(first->wait_for_one(Deadline::in(30s)));
   *first = *NodeMates::open(fresh_name(), 1);

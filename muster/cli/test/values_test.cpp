@@ -67,10 +67,10 @@ TEST(Values, WorkerCounts) {
     EXPECT_FALSE(parse_worker_count(bad)) << bad;
   EXPECT_EQ(std::get<Countable>(*parse_worker_count("gpu")), Countable::kGpu);
   EXPECT_EQ(std::get<Countable>(*parse_worker_count("auto")), Countable::kAuto);
-  EXPECT_EQ(parse_worker_count("0").error().text(), "0 workers are none; at least one is needed");
-  EXPECT_EQ(parse_worker_count("-1").error().text(), "-1 workers are none; at least one is needed");
+  EXPECT_EQ(parse_worker_count("0").error().text(), "0 is too small; it must be at least 1");
+  EXPECT_EQ(parse_worker_count("-1").error().text(), "-1 is too small; it must be at least 1");
   EXPECT_EQ(parse_worker_count("x").error().text(),
-            "'x' is no number of workers; write a number, gpu, cpu, xpu or auto");
+            "'x' is not a number of workers; write a number, gpu, cpu, xpu or auto");
   for (const char* huge : {"1000001", "99999999999", "99999999999999999999"})
     EXPECT_EQ(parse_worker_count(huge).error().text(),
               fmt::format("{} workers are more than a node can have; write a number up to 1000000", huge));
@@ -91,7 +91,7 @@ TEST(Values, RendezvousConfHasValuesThatCanBeUsed) {
   EXPECT_TRUE(
       check_rendezvous_conf({{"join_timeout", "5"}, {"is_host", "True"}, {"store_type", "tcp"}, {"mine", "x"}}));
   EXPECT_EQ(check_rendezvous_conf({{"join_timeout", "abc"}}).error().text(),
-            "'abc' is no value for join_timeout; write a whole number above 0");
+            "'abc' is not a value for join_timeout; write a whole number above 0");
   EXPECT_FALSE(check_rendezvous_conf({{"read_timeout", "-1"}}));
   EXPECT_FALSE(check_rendezvous_conf({{"is_host", "maybe"}}));
   EXPECT_FALSE(check_rendezvous_conf({{"store_type", "zzz"}}));

@@ -61,7 +61,7 @@ class Detection {
     const std::string node = value("PBS_NODENUM"), task = value("PBS_TASKNUM");
     const auto number = parse_int(node.empty() ? "0" : node);
     if (!number || *number < 0 || *number > INT32_MAX)
-      return usage_error("PBS_NODENUM is \"{}\", which is no number of a node", node.substr(0, kShown));
+      return usage_error("PBS_NODENUM is \"{}\", which is not a number of a node", node.substr(0, kShown));
     here_.node_rank = static_cast<int>(*number);
     const bool head = *number == 0 && is_script(task.empty() ? "1" : task);
     here_.role = head ? Role::kHead : Role::kTask;

@@ -95,7 +95,7 @@ void TmrshStarter::timed_out(int position) {
   fail(position,
        {ErrorKind::kTimeout,
         fmt::format("pbs_tmrsh has brought no agent within {} s{}", limit, words.empty() ? "" : " (" + words + ")"),
-        "see with pbsnodes whether the node is up, and whether it reaches this one"},
+        "check with pbsnodes that the node is up, and that it reaches this one"},
        true);
 }
 

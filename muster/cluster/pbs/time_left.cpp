@@ -82,7 +82,7 @@ Result<std::optional<Duration>> time_left(std::string_view qstat, time_t now) {
   const auto text = attribute(qstat, "Resource_List.walltime");
   if (!text) return std::optional<Duration>();
   const auto limit = parse_walltime(*text);
-  if (!limit) return Error{ErrorKind::kPeer, fmt::format("qstat: \"{}\" is no walltime", text->substr(0, 80)), {}};
+  if (!limit) return Error{ErrorKind::kPeer, fmt::format("qstat: \"{}\" is not a walltime", text->substr(0, 80)), {}};
   return std::optional<Duration>(std::max(seconds(0), *limit - used_time(qstat, now)));
 }
 

@@ -71,7 +71,7 @@ class Detection {
     auto value = parse_int(text);
     if (value && *value >= least && *value <= most) return static_cast<int>(*value);
     return Error{ErrorKind::kUsage,
-                 fmt::format("{}='{}' is preset in the environment, and is no number from {} to {}", name,
+                 fmt::format("{}='{}' is preset in the environment, and is not a number from {} to {}", name,
                              text.substr(0, kShown), least, most),
                  fmt::format("set it right, unset it, or stay on this node with --mode local")};
   }

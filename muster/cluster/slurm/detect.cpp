@@ -24,7 +24,7 @@ std::string count_of(size_t count, std::string_view what) {
 
 Error senseless(std::string_view name, const std::string& value, std::string_view wanted) {
   return {ErrorKind::kUsage,
-          fmt::format("this is a Slurm job, but {}='{}' is no {}", name, value.substr(0, kShown), wanted),
+          fmt::format("this is a Slurm job, but {}='{}' is not a {}", name, value.substr(0, kShown), wanted),
           "leave it as Slurm sets it, name the nodes with --hosts, or stay on this one with --mode local"};
 }
 

@@ -26,7 +26,7 @@ Result<std::optional<Duration>> parse_time_left(std::string_view squeue, std::st
   if (!own) return Error{ErrorKind::kPeer, fmt::format("squeue says nothing of job {}", job_id), {}};
   const std::string_view text = *own;
   if (text == "UNLIMITED") return std::optional<Duration>();
-  const Error unknown{ErrorKind::kPeer, fmt::format("squeue says '{}', which is no time", text.substr(0, 80)), {}};
+  const Error unknown{ErrorKind::kPeer, fmt::format("squeue says '{}', which is not a time", text.substr(0, 80)), {}};
   constexpr int64_t kMostDays = 36500, kMost = 100'000;
   int64_t days = 0;
   std::string_view clock = text;

@@ -216,7 +216,7 @@ TEST(SlurmDetect, HeterogeneousJobs) {
   EXPECT_EQ(first.allocated, 3);
   Variables variables = recorded("batch-het");
   variables.erase("SLURM_JOB_NODELIST_HET_GROUP_1");
-  EXPECT_NE(error(variables).find("SLURM_JOB_NODELIST_HET_GROUP_1='' is no list of nodes"), std::string::npos);
+  EXPECT_NE(error(variables).find("SLURM_JOB_NODELIST_HET_GROUP_1='' is not a list of nodes"), std::string::npos);
   variables["SLURM_HET_SIZE"] = "9999999";
   EXPECT_NE(error(variables).find("SLURM_HET_SIZE='9999999'"), std::string::npos);
 }
@@ -242,7 +242,7 @@ TEST(SlurmDetect, WhatMakesNoSenseIsSaid) {
             "stay on this one with --mode local");
   Variables variables = recorded("step-2-nodes-task-1");
   variables["SLURM_JOB_NODELIST"] = "n[1-";
-  EXPECT_NE(error(variables).find("this is a Slurm job, but SLURM_JOB_NODELIST='n[1-' is no list of nodes"),
+  EXPECT_NE(error(variables).find("this is a Slurm job, but SLURM_JOB_NODELIST='n[1-' is not a list of nodes"),
             std::string::npos);
   const std::pair<const char*, const char*> bad[] = {
       {"SLURM_STEP_ID", "x"},        {"SLURM_NODEID", "2"},  {"SLURM_NODEID", "-1"}, {"SLURM_STEP_TASKS_PER_NODE", "1"},
@@ -331,9 +331,10 @@ TEST(PresetDetect, NoPreset) {
 }
 
 TEST(PresetDetect, WhatMakesNoSenseIsSaid) {
-  EXPECT_EQ(error({{"MASTER_ADDR", "h"}, {"WORLD_SIZE", "2"}, {"RANK", "2"}}),
-            "RANK='2' is preset in the environment, and is no number from 0 to 1; set it right, unset it, or stay on "
-            "this node with --mode local");
+  EXPECT_EQ(
+      error({{"MASTER_ADDR", "h"}, {"WORLD_SIZE", "2"}, {"RANK", "2"}}),
+      "RANK='2' is preset in the environment, and is not a number from 0 to 1; set it right, unset it, or stay on "
+      "this node with --mode local");
   EXPECT_NE(error({{"MASTER_ADDR", "h"}, {"WORLD_SIZE", "0"}, {"RANK", "0"}}).find("WORLD_SIZE='0'"),
             std::string::npos);
 }

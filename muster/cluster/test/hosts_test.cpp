@@ -114,7 +114,8 @@ TEST(Hosts, ColonsAreNotGuessedAt) {
   EXPECT_THAT(error_of(parse_hosts("[::1]:22:4")), HasSubstr("a type is written gpu:22:4"));
   for (const char* text :
        {"n1:v100:", "n1::4", "n1:22:v100:4", "n1:v100:x", "n1:gpu:gpu:v:1", "fd00::x:4", "n1:v100:4:2"})
-    EXPECT_THAT(error_of(parse_hosts(text)), HasSubstr("several colons and is no IPv6 address; write n1:4, n1:v100:4"))
+    EXPECT_THAT(error_of(parse_hosts(text)),
+                HasSubstr("several colons and is not an IPv6 address; write n1:4, n1:v100:4"))
         << text;
 }
 

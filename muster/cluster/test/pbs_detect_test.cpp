@@ -54,7 +54,7 @@ Surroundings found(const std::string& name) { return found(recorded(name)); }
 std::string names(const Surroundings& here) {
   std::vector<std::string> all;
   for (const Host& host : here.nodes) {
-    EXPECT_FALSE(host.workers) << "a line of the nodefile is no worker";
+    EXPECT_FALSE(host.workers) << "a line of the nodefile is not a worker";
     all.push_back(host.name);
   }
   return join(all, " ");
@@ -152,7 +152,7 @@ TEST(PbsDetect, ANodefileThatIsNotThere) {
 TEST(PbsDetect, VariablesThatMakeNoSense) {
   Variables variables = recorded("script");
   variables["PBS_NODENUM"] = "first";
-  EXPECT_EQ(error_in(variables), "PBS_NODENUM is \"first\", which is no number of a node");
+  EXPECT_EQ(error_in(variables), "PBS_NODENUM is \"first\", which is not a number of a node");
   variables["PBS_NODENUM"] = "2";
   EXPECT_THAT(error_in(variables), HasSubstr("PBS_NODENUM is 2, and its nodefile script.nodefile names 2 hosts"));
   variables.erase("PBS_JOBID");
@@ -191,7 +191,7 @@ TEST(PbsTimeLeft, WhatIsMissing) {
   EXPECT_EQ(time_left("    Resource_List.walltime = 0\n\t1:00:00\n", 5).value(), seconds(3600)) << "continued";
   auto wrong = time_left("    Resource_List.walltime = soon\n", 5);
   ASSERT_FALSE(wrong.ok());
-  EXPECT_EQ(wrong.error().message, "qstat: \"soon\" is no walltime");
+  EXPECT_EQ(wrong.error().message, "qstat: \"soon\" is not a walltime");
 }
 
 }  // namespace

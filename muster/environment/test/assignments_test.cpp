@@ -38,8 +38,8 @@ TEST(EnvFile, NamesTheLineThatIsWrong) {
     auto all = parse_env_file(text);
     return all ? "accepted" : all.error().message;
   };
-  EXPECT_EQ(message("A=1\n=2\n"), "line 2: '' is no name of a variable");
-  EXPECT_EQ(message("A='x\ny'\nif true; then\n"), "line 3: 'if true; then' is no name of a variable");
+  EXPECT_EQ(message("A=1\n=2\n"), "line 2: '' is not a name of a variable");
+  EXPECT_EQ(message("A='x\ny'\nif true; then\n"), "line 3: 'if true; then' is not a name of a variable");
   EXPECT_EQ(message("A=1\nB=\"x\n\n"), "line 2: the \" that opens here is never closed");
   EXPECT_EQ(message("A='x' y\n"), "line 1: something follows the closing quote");
 }
@@ -51,7 +51,7 @@ TEST(Assignment, IsANameWithOrWithoutAValue) {
   EXPECT_FALSE(parse_assignment("=x"));
   EXPECT_FALSE(parse_assignment(""));
   EXPECT_FALSE(parse_assignment("A B=x"));
-  EXPECT_EQ(parse_assignment("A\x1b[2J=x").error().message, "'A\\x1b[2J' is no name of a variable");
+  EXPECT_EQ(parse_assignment("A\x1b[2J=x").error().message, "'A\\x1b[2J' is not a name of a variable");
 }
 
 TEST(Assignment, NamesAloneAreFilledInWhereTheyAreSet) {

@@ -47,8 +47,8 @@ TEST(SelectInterfaces, NamesWhatThereIs) {
   const std::string there = "; there are eth0 (192.168.1.7), ib0 (10.1.2.3), ib0 (fd00:1::7)";
   EXPECT_EQ(selected("eth7"), Hosts{"no interface of this machine is 'eth7'" + there});
   EXPECT_EQ(selected("10.1.2.0/31"), Hosts{"no interface of this machine is '10.1.2.0/31'" + there});
-  EXPECT_EQ(selected("10.0.0.0/33"), Hosts{"'10.0.0.0/33' is no network; write it as 10.0.0.0/8"});
-  EXPECT_EQ(selected("10.0.0.0/"), Hosts{"'10.0.0.0/' is no network; write it as 10.0.0.0/8"});
+  EXPECT_EQ(selected("10.0.0.0/33"), Hosts{"'10.0.0.0/33' is not a network; write it as 10.0.0.0/8"});
+  EXPECT_EQ(selected("10.0.0.0/"), Hosts{"'10.0.0.0/' is not a network; write it as 10.0.0.0/8"});
 }
 
 TEST(InterfaceOf, KnowsWhoHasAnAddress) {

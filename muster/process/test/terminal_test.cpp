@@ -26,7 +26,7 @@ bool holds_on_a_terminal(const std::function<bool()>& statement) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::setsid();
-    ::dup2(pty->slave.get(), STDIN_FILENO);
+    for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(pty->slave.get(), fd);
     ::ioctl(STDIN_FILENO, TIOCSCTTY, 0);
     ::_exit(statement() ? 0 : 1);
   }
@@ -108,6 +108,19 @@ TEST(Terminal, SettingsOfAShellsPromptAreNotRemembered) {
     const tcflag_t changed = local_flags();
     in_background.restore();
     ::kill(shell, SIGKILL);
+    return local_flags() == changed;
+  }));
+}
+
+TEST(Terminal, IsLeftToAPager) {
+  EXPECT_TRUE(holds_on_a_terminal([] {
+    int ends[2];
+    if (::pipe(ends) != 0) return false;
+    ::dup2(ends[1], STDOUT_FILENO);
+    const Terminal terminal(::getpid());
+    change();
+    const tcflag_t changed = local_flags();
+    terminal.restore();
     return local_flags() == changed;
   }));
 }

@@ -527,7 +527,7 @@ TEST(Loss, OfAKnownHostWithoutHopeEndsTheJobAtOnce) {
   EXPECT_EQ(job.settle(), "node-lost");
   EXPECT_EQ(job.last.exit_code, 125);
   EXPECT_EQ(job.last.reason,
-            "only 1 of 2 nodes can come; n1 is lost: closed by 10.0.0.9:99; host 1: ssh: no route to host");
+            "only 1 of 2 nodes can join; n1 is lost: closed by 10.0.0.9:99; host 1: ssh: no route to host");
 }
 
 TEST(Loss, TheWaitBeginsWhenTheNodeIsMissed) {

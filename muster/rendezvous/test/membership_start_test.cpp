@@ -95,7 +95,7 @@ TEST(KnownHosts, TheHopelessAreNot) {
   job.joins("n2", 2);
   host_hopeless(job.state, 1, "ssh: connection refused");
   EXPECT_EQ(job.next().kind, Kind::kOpenRound);
-  EXPECT_EQ(job.next().reason, "round 0 with 2 nodes: nobody else can come");
+  EXPECT_EQ(job.next().reason, "round 0 with 2 nodes: no other node can join");
   host_hopeful(job.state, 1);
   EXPECT_EQ(job.next().kind, Kind::kWait);
 }
@@ -108,7 +108,7 @@ TEST(KnownHosts, TooFewWithoutHopeIsTheEnd) {
   host_hopeless(job.state, 2);
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 125);
-  EXPECT_EQ(job.last.reason, "only 1 of 3 nodes can come, 2 are needed; n1: ssh: connection refused; n2: given up");
+  EXPECT_EQ(job.last.reason, "only 1 of 3 nodes can join, 2 are needed; n1: ssh: connection refused; n2: given up");
 }
 
 TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
@@ -117,7 +117,7 @@ TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
   host_hopeless(job.state, 2, "ssh: no such host");
   EXPECT_EQ(job.settle(), "join-timeout") << "n1 may still come and would not help";
   EXPECT_EQ(job.last.exit_code, 125);
-  EXPECT_EQ(job.last.reason, "only 2 of 3 nodes can come; n2: ssh: no such host");
+  EXPECT_EQ(job.last.reason, "only 2 of 3 nodes can join; n2: ssh: no such host");
 }
 
 TEST(KnownHosts, WithTheSameReasonAreNamedTogether) {
@@ -125,23 +125,23 @@ TEST(KnownHosts, WithTheSameReasonAreNamedTogether) {
   for (int position : {0, 2, 3}) host_hopeless(job.state, position, "/tmp/x does not exist", 127);
   host_hopeless(job.state, 1, "ssh: no such host");
   EXPECT_EQ(job.settle(), "join-timeout");
-  EXPECT_EQ(job.last.reason, "no node can come; n0, n2, n3: /tmp/x does not exist; n1: ssh: no such host");
+  EXPECT_EQ(job.last.reason, "no node can join; n0, n2, n3: /tmp/x does not exist; n1: ssh: no such host");
 }
 
 TEST(KnownHosts, OthersOnTheirWayAreGivenTheTimeToFailAlike) {
   Job job(known(2, 2, 2));
   host_hopeless(job.state, 0, "/tmp/x does not exist", 127, job.now);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "only 1 of 2 nodes can come");
+  EXPECT_EQ(job.last.reason, "only 1 of 2 nodes can join");
   EXPECT_EQ(job.last.wake_at, job.now + sec(0.5));
   Job other = job;
   job.pass(0.1);
   host_hopeless(job.state, 1, "/tmp/x does not exist", 127, job.now);
   EXPECT_EQ(job.settle(), "join-timeout");
-  EXPECT_EQ(job.last.reason, "no node can come; n0, n1: /tmp/x does not exist");
+  EXPECT_EQ(job.last.reason, "no node can join; n0, n1: /tmp/x does not exist");
   other.pass(0.5);
   EXPECT_EQ(other.settle(), "join-timeout");
-  EXPECT_EQ(other.last.reason, "only 1 of 2 nodes can come; n0: /tmp/x does not exist");
+  EXPECT_EQ(other.last.reason, "only 1 of 2 nodes can join; n0: /tmp/x does not exist");
 }
 
 TEST(KnownHosts, AMissingProgramGivesTheJobItsExitCode) {

@@ -200,7 +200,7 @@ TEST_P(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
     other.expect("03 02.. '/n'", stored);
   }
   EXPECT_THAT(server.lines().at(0),
-              AllOf(HasSubstr("store: closed 127.0.0.1:"), HasSubstr("ADD on key '/n', whose value is no number")));
+              AllOf(HasSubstr("store: closed 127.0.0.1:"), HasSubstr("ADD on key '/n', whose value is not a number")));
   EXPECT_EQ(server.lines().size(), 5U);
 }
 
@@ -482,10 +482,10 @@ TEST_P(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
   Modern unknown(server.port());
   unknown.send(bytes("13"));
   EXPECT_TRUE(unknown.closed());
-  EXPECT_THAT(
-      server.lines(),
-      ElementsAre(HasSubstr("its first byte 0x47 is no query code"), HasSubstr("its first byte 0x0d is no query code"),
-                  HasSubstr("it sent VALIDATE a second time"), HasSubstr("its byte 0x13 is no query code")));
+  EXPECT_THAT(server.lines(),
+              ElementsAre(HasSubstr("its first byte 0x47 is not a query code"),
+                          HasSubstr("its first byte 0x0d is not a query code"),
+                          HasSubstr("it sent VALIDATE a second time"), HasSubstr("its byte 0x13 is not a query code")));
 }
 
 TEST_P(StoreServer, ManyWhoDoNotSpeakItAreNotSaidOneByOne) {

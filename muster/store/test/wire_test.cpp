@@ -293,14 +293,14 @@ TEST(Wire, AListIsLimitedAsAWhole) {
 TEST(Wire, WhatIsNoQuery) {
   Parser http;
   EXPECT_EQ(status_of(http, "GET / HTTP/1.1\r\n"), Status::kBad);
-  EXPECT_EQ(describe(http.fault()), "its first byte 0x47 is no query code");
+  EXPECT_EQ(describe(http.fault()), "its first byte 0x47 is not a query code");
 
   Parser unvalidated;  // PING of a modern client that forgot to VALIDATE
   EXPECT_EQ(status_of(unvalidated, bytes("0D 34 12 00 00")), Status::kBad);
 
   Parser beyond = modern();
   EXPECT_EQ(status_of(beyond, bytes("13")), Status::kBad);
-  EXPECT_EQ(describe(beyond.fault()), "its byte 0x13 is no query code");
+  EXPECT_EQ(describe(beyond.fault()), "its byte 0x13 is not a query code");
 
   Parser twice = modern();
   EXPECT_EQ(status_of(twice, bytes("00 CE F7 85 3C")), Status::kBad);
