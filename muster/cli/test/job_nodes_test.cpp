@@ -442,7 +442,7 @@ TEST(SymmetricOptions, C10dNodesNameAnEndpoint) {
   spec = symmetric(machine, {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid", "train.py"});
   EXPECT_EQ(spec.hosts, Hosts::kNo) << "a name that nobody knows is not ours";
   EXPECT_EQ(notes(machine, {"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h.invalid", "train.py"}),
-            "this node does not host the job: cannot resolve 'h.invalid'; where that is so on every node nobody does: "
+            "this node does not host the job: cannot resolve 'h.invalid'; if no node hosts it, "
             "give one of them --rdzv-conf is_host=1\n");
   EXPECT_EQ(machine.error({"--nnodes=2", "--rdzv-backend=c10d", "--rdzv-endpoint=h:0", "train.py"}),
             "--rdzv-endpoint: 'h:0' has no port that all nodes know; write h, or h:29400");
