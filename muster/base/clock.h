@@ -13,7 +13,7 @@ struct Clock {
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<Clock>;
-  static constexpr bool is_steady = true;
+  static constexpr bool is_steady = true;  // NOLINT(readability-identifier-naming): the name that std::chrono asks for
 
   static time_point now() noexcept {
     timespec time;
