@@ -110,13 +110,13 @@ class Coordinator::Impl {
   size_t connected_ = 0;  // peers with a channel
   size_t started_ = 0;    // members that have told the pids of this round
   std::list<Guest> guests_;
-  bool guest_waits_ = false;  // maybe; Guest::waits
   TimePoint last_tick_ = Clock::now();
   uint64_t ticks_ = 0;
   net::EventLoop::TimerId tick_timer_ = 0;
   net::EventLoop::TimerId wake_timer_ = 0;
   net::EventLoop::TimerId soon_timer_ = 0;
-  bool deciding_ = false;  // deferred
+  bool deciding_ = false;     // deferred
+  bool guest_waits_ = false;  // maybe; Guest::waits
   TimePoint decided_;
   net::EventLoop::HookId turn_end_ = 0;
   bool looking_round_ = false;  // for anybody who is still there; deferred
