@@ -64,7 +64,7 @@ void EventsFile::write_some(Log& log) {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      log.warn("--events {}: {}; no more events are written", path_, std::strerror(errno));
+      log.warn("--events {}: write: {}; no more events are written", path_, std::strerror(errno));
       fd_.reset();
       return;
     }

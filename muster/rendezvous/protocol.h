@@ -150,7 +150,7 @@ struct OutputTaken {
   uint64_t chunks = 0;
 };
 // An agent stops sending when chunks of so many bytes are not acknowledged.
-inline constexpr size_t kOutputWindow = 4 << 20;
+inline constexpr size_t kOutputWindow = 16 << 20;
 // How often OutputTaken is sent, at least, to an agent that waits for an acknowledgement.
 inline constexpr Duration kOutputPulse = std::chrono::milliseconds(500);
 

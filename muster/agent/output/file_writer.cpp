@@ -109,6 +109,7 @@ void WrittenFile::append(std::string_view bytes, TimePoint now) {
       const size_t rest = newline == std::string_view::npos ? bytes.size() : newline + 1;
       file_->drop(bytes.substr(0, rest));
       bytes.remove_prefix(rest);
+      if (bytes.empty()) return;
     }
     const bool stuck = file_->queued && now - file_->began >= kPatience;
     size_t fits = bytes.size();
