@@ -13,7 +13,7 @@ namespace muster::agent {
 // Empty if this is not a Slurm job, if the signal is another one, if Slurm does not answer or if it is not ending the
 // job: then the signal has come from elsewhere. Asks scontrol, and blocks for kSchedulerTime at most: call it when the
 // job is over.
-inline constexpr auto kSchedulerTime = std::chrono::seconds(2);
+inline constexpr auto kSchedulerTime = std::chrono::seconds(3);
 std::string scheduler_cause(int signal, const process::Environment& environment);
 
 // The same from what `scontrol --oneliner show job` says: a line per job. `restarts`: how often the job had been

@@ -104,7 +104,7 @@ def test_srun_is_refused(slurm, beats):
 
 
 def test_scancel(slurm, beats):
-    lab = slurm(2, gpus=0)
+    lab = slurm(2, gpus=0, conf=["KillWait=30"])  # time for the report on a busy machine
     batch = start(lab, beats)
     batch.control("scancel")
     assert batch.end().state == "CANCELLED"

@@ -172,7 +172,7 @@ TEST(Config, SaysWhatIsWrong) {
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nfsdp_config: 1\n"), HasSubstr("fsdp_config is not a map"));
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_processes: many\n"), HasSubstr("'many' is not a number"));
   EXPECT_THAT(config_refusal("distributed_type: FSDP\nnum_processes: 2\nfsdp_config: {fsdp_min_num_params: x}\n"),
-              HasSubstr("no number"));
+              HasSubstr("not a number"));
   EXPECT_THAT(config_refusal("distributed_type: MULTI_GPU\nnum_processes: 2\ngpu_ids: '0'\n"),
               HasSubstr("names one GPU"));
   EXPECT_THAT(config_refusal("compute_environment: AMAZON_SAGEMAKER\ndistributed_type: 'NO'\n"),

@@ -58,7 +58,7 @@ TEST(Description, OtherVersionsAreNamed) {
 TEST(Description, WhatIsNoneOrTooLong) {
   auto typed = description_size("hello, is anybody there?");
   ASSERT_FALSE(typed.ok());
-  EXPECT_THAT(typed.error().message, HasSubstr("no description"));
+  EXPECT_THAT(typed.error().message, HasSubstr("not a description"));
   EXPECT_FALSE(description_size("").ok());
   std::string bytes = encode(example());
   bytes[15] = 1;  // 16 MiB more
