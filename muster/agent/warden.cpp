@@ -43,6 +43,8 @@ constexpr Duration kLastLook = std::chrono::milliseconds(500);
 // For the agent's pulse after a second stop signal: if the agent is stopped or hangs in the kernel, and at the latest.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongAnswerTime = std::chrono::seconds(10);
+// How often it is looked whether the launcher is stopped.
+constexpr auto kLauncherLook = std::chrono::milliseconds(100);
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(200);
 constexpr int kSignalBase = 128;
 
@@ -102,6 +104,7 @@ class Warden {
     loop_.watch(agent_fd_.get(), EPOLLIN, [this](uint32_t) { loop_.stop(); });
     loop_.watch(signals_.fd(), EPOLLIN, [this](uint32_t) { take_signals(); });
     if (options_.link != nullptr) loop_.watch(options_.link->wake_fd(), EPOLLIN, [this](uint32_t) { read_link(); });
+    if (options_.launcher > 0) look_at_launcher();
     // No deadline: a job takes as long as it takes, and each way in which it can end wakes us.
     loop_.run();
     take_signals();
@@ -147,6 +150,25 @@ class Warden {
     next_look_ = std::min(2 * next_look_, kLastLook);
   }
 
+  void look_at_launcher() {
+    if (state_of(options_.launcher) == 'T') stand_still();
+    loop_.call_after(kLauncherLook, [this] { look_at_launcher(); });
+  }
+
+  // As if this process were stopped too, until the launcher goes on or the agent ends: a job that is suspended by its
+  // launcher's session (PBS) stands still as a whole. The lease is looked at before anything goes on.
+  void stand_still() {
+    const bool agent_runs = agent_state() != 'T';
+    if (agent_runs) send_signal(agent_fd_, SIGSTOP);
+    pollfd ended{agent_fd_.get(), POLLIN, 0};
+    do {
+      halt_.stop(Deadline::in(kHaltTime), agent_);
+    } while (::poll(&ended, 1, static_cast<int>(kLauncherLook.count())) <= 0 && state_of(options_.launcher) == 'T');
+    if (agent_runs) send_signal(agent_fd_, SIGCONT);
+    if (lease_) lease_->look();
+    hold_or_continue();
+  }
+
   // The agent first: with SIGKILL pending it starts no worker. It is not waited for: in an uninterruptible sleep it ends
   // only when that does.
   void kill_everything(const std::string& why) {
@@ -180,10 +202,11 @@ class Warden {
     if (stopped != agent_is_stopped_) hold_if(agent_is_stopped_, stopped);
   }
 
-  char agent_state() const {
-    auto stat = process::read_proc_stat(agent_);
+  static char state_of(pid_t pid) {
+    auto stat = process::read_proc_stat(pid);
     return stat ? stat->state : 'X';
   }
+  char agent_state() const { return state_of(agent_); }
 
   void stop_this_process() {
     suspending_ = false;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <vector>
 
@@ -16,6 +18,8 @@ namespace muster::agent {
 //   agent hangs in the kernel after its last word -> the warden exits with its code, and leaves it behind;
 //   warden gone     -> the agent SIGKILLs everything below it and exits (end_without_warden);
 //   agent stopped   -> the warden stops everything below it, until the agent goes on;
+//   launcher on this node stopped -> the warden stops everything below it, agent included, and does nothing itself,
+//                      until the launcher goes on;
 //   warden stopped  -> the agent stops everything below it and stands still, until the warden goes on (warden_watch.h).
 // So SIGKILL of either leaves nothing of the job, and SIGSTOP of either lets no worker run on.
 //
@@ -38,6 +42,9 @@ struct WardenOptions {
   // (lease_keeper.h), and ends everything, agent included, when that has expired.
   WardenLink* link = nullptr;
   rendezvous::Token token = {};  // of a job of several nodes
+  // This process's parent, if it is the launcher of a job of several nodes; 0: it is not. While the launcher is stopped,
+  // nothing on this node runs.
+  pid_t launcher = 0;
   // In the warden, when the agent has ended by itself and before what else is below is killed: to wait for it a moment.
   std::function<void()> at_end = nullptr;
   bool keep_children = false;                  // what is below an agent that has exited with 0 is left running

@@ -214,6 +214,7 @@ int run_part(agent::JobSpec& job, Fd launcher, bool fetched, const std::function
       {.after_kill = [&] { agent::remove_traces(job, scratch); },
        .link = &link,
        .token = job.membership->token,
+       .launcher = fetched ? 0 : ::getppid(),  // or what is at the end of its way here: sshd
        .at_end = at_end,
        .keep_children = job.keep_children,
        .after_fork =

@@ -15,13 +15,15 @@ SOON_S = 20
 
 
 class Job:
-    def __init__(self, start_muster):
+    """Two workers."""
+
+    def __init__(self, start_muster, *options):
         self.muster = start_muster(
-            ["run", "--nproc-per-node", "2", "--label", "none", *shell("echo $(exec sh -c 'echo $PPID'); exec sleep 1000")],
+            ["run", *(options or ["--nproc-per-node", "2"]), "--label", "none", *shell("echo $(exec sh -c 'echo $PPID'); exec sleep 1000")],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         self.workers = [int(self.muster.stdout.readline()) for _ in range(2)]
-        (self.agent,) = children_of(self.muster.pid)
+        self.agent = children_of(self.muster.pid)[0]
 
     def wait_states(self, *stopped):
         """Until each worker is stopped, or runs, as given."""
@@ -65,3 +67,17 @@ def test_a_job_whose_agent_is_stopped_can_be_ended(job):
         job.muster.send_signal(number)
     assert job.muster.wait(SOON_S) in (130, 143)  # of signals that wait the kernel delivers the lowest one first
     assert "is stopped; everything of the job on this node was ended" in job.muster.stderr.read()
+
+
+def test_the_nodes_of_a_launcher_stop_and_go_on_with_it(start_muster):
+    """However long: as in a job of PBS that is suspended. Its nodes here have sessions of their own."""
+    job = Job(start_muster, "--local-nodes", "2", "--lease", "2")
+    os.kill(job.muster.pid, signal.SIGSTOP)
+    job.wait_states(True, True)
+    time.sleep(4)  # two leases; there is no event
+    job.wait_states(True, True)
+    os.kill(job.muster.pid, signal.SIGCONT)
+    job.wait_states(False, False)
+    job.muster.send_signal(signal.SIGTERM)
+    assert job.muster.wait(SOON_S) == 143
+    assert "lost" not in job.muster.stderr.read()
