@@ -133,3 +133,16 @@ class OpenPbsJob(PbsJob):
 
     def qsig(self, number):
         self.pbs.command("qsig", "-s", signal.Signals(number).name, self.id)
+
+    def suspend(self):
+        self._manage("suspend", "S")
+
+    def resume(self):
+        """Its scheduler does, when it next looks at its jobs."""
+        self._manage("resume", "R")
+
+    def _manage(self, what, state):
+        """Only a manager may: root."""
+        self.pbs._run("run", "ctl", self.pbs.bin / "qsig", "-s", what, self.id)
+        self.pbs._run("run", "ctl", self.pbs.bin / "qmgr", "-c", "set server scheduling = true")
+        wait_for(lambda: f"{what} of {self.shown()}", lambda: f"job_state = {state}" in self.shown())

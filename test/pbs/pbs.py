@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 
 from multinode.job import SOON_S, wait_for
 
@@ -119,3 +120,9 @@ class PbsJob:
 
     def qsig(self, number):
         self.pbs.ask(self.first, do="signal", id=self.id, number=int(number))
+
+    def suspend(self):
+        self.pbs.ask(self.first, do="suspend", id=self.id, number=int(signal.SIGSTOP))
+
+    def resume(self):
+        self.pbs.ask(self.first, do="suspend", id=self.id, number=int(signal.SIGCONT))
