@@ -26,7 +26,8 @@ bool OutputIntake::adopt(NodeId id, std::unique_ptr<Channel> channel) {
                                   .closed = [this, id](const Error&) { close(id); },
                                   .drained = {}});
   node.channel->pause(rest_ != 0);
-  acknowledge(node, true);
+  // All that were taken, room or not: the agent sends what follows them, and no chunk may come twice.
+  tell_all(node);
   return true;
 }
 
@@ -61,22 +62,28 @@ void OutputIntake::lost(NodeId id, bool silent) {
   if (silent || !found->second.channel) nodes_.erase(found);
 }
 
-void OutputIntake::acknowledge(Node& node, bool even_if_told) {
-  if (!node.channel || (node.told == node.taken && !even_if_told)) return;
-  if (has_room_) node.told = node.taken;
-  if (has_room_) node.untold_bytes = 0;
+// Without room the last count again: the agent then knows that the connection works.
+void OutputIntake::acknowledge(Node& node) {
+  if (!node.channel || node.told == node.taken) return;
+  if (has_room_) return tell_all(node);
+  node.channel->send(encode(OutputTaken{node.told}));
+}
+
+void OutputIntake::tell_all(Node& node) {
+  node.told = node.taken;
+  node.untold_bytes = 0;
   node.channel->send(encode(OutputTaken{node.told}));
 }
 
 void OutputIntake::room() {
   has_room_ = true;
-  for (auto& [id, node] : nodes_) acknowledge(node, false);
+  for (auto& [id, node] : nodes_) acknowledge(node);
 }
 
 // Nodes that wait for an acknowledgement hear that the connection works.
 void OutputIntake::pulse() {
   pulse_ = loop_.call_after(kOutputPulse, [this] {
-    for (auto& [id, node] : nodes_) acknowledge(node, false);
+    for (auto& [id, node] : nodes_) acknowledge(node);
     pulse();
   });
 }
@@ -84,7 +91,7 @@ void OutputIntake::pulse() {
 void OutputIntake::turn_ended() {
   if (!std::exchange(came_, false)) return;
   for (auto& [id, node] : nodes_)
-    if (node.ended || node.untold_bytes >= kOutputWindow / 8) acknowledge(node, false);
+    if (node.ended || node.untold_bytes >= kOutputWindow / 8) acknowledge(node);
   if (rest_ != 0) return;
   const auto until = pace_.worked(loop_.now(), Clock::now(), processor_wait_.take());
   if (!until) return;

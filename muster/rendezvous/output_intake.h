@@ -18,9 +18,10 @@ namespace muster::rendezvous {
 //
 // Both sides count the chunks of a node's life (lines that move are not counted). The coordinator acknowledges with
 // OutputTaken how many it has taken; the agent keeps what is not acknowledged, and sends it again on a new connection.
-// While the client has no room no chunk is acknowledged, and the agent stops when a window of them is on its way; the
-// last count is told again every kOutputPulse, so that the agent knows that the connection still works. The last chunk
-// has the stream Chunk::kEnd: a node that has sent it has nothing left to send.
+// While the client has no room no chunk is acknowledged (but for those taken before a connection was made anew), and the
+// agent stops when a window of them is on its way; the last count is told again every kOutputPulse, so that the agent
+// knows that the connection still works. The last chunk has the stream Chunk::kEnd: a node that has sent it has nothing
+// left to send.
 class OutputIntake {
  public:
   // Returns false if there is no room for more; room() ends that.
@@ -63,7 +64,8 @@ class OutputIntake {
 
   void received(NodeId id, std::string_view message);
   void close(NodeId id);
-  void acknowledge(Node& node, bool even_if_told);
+  void acknowledge(Node& node);
+  void tell_all(Node& node);
   void pulse();
   void pause(bool paused);
 

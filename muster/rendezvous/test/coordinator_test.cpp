@@ -215,6 +215,21 @@ TEST_F(CoordinatorTest, WithoutRoomOutputIsNotAcknowledgedButTheConnectionLives)
   ASSERT_TRUE(until([&] { return output.last<OutputTaken>()->chunks == 1; }));
 }
 
+TEST_F(CoordinatorTest, WithoutRoomANewConnectionBringsNoChunkTwice) {
+  make(2, 2);
+  const NodeId node = join(0, "n0").last<Welcome>()->node;
+  Guest& first = connect(Purpose::kOutput);
+  first.say(OutputHello{node});
+  client_.has_room = false;
+  first.say(Chunk{0, "one\n"});
+  ASSERT_TRUE(until([&] { return client_.has("output n0: one\n"); }));
+  first.channel.reset();
+  Guest& second = connect(Purpose::kOutput);
+  second.say(OutputHello{node});
+  ASSERT_TRUE(until([&] { return second.last<OutputTaken>() != nullptr; }));
+  EXPECT_EQ(second.last<OutputTaken>()->chunks, 1U) << "the agent sends what follows, not the first chunk again";
+}
+
 TEST_F(CoordinatorTest, TheEndOfALostNodesOutputIsNotAwaited) {
   make(2, 2);
   Guest& control = join(0, "n0");
