@@ -76,6 +76,7 @@ void Coordinator::Impl::leave(GuestId guest) {
 }
 
 void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
+  if (guest->answered) return leave(guest);
   if (guest->channel->purpose() == Purpose::kDescription) return describe(guest, bytes);
   auto message = decode(bytes);
   if (!message) return leave(guest);
@@ -90,14 +91,14 @@ void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
 // It hangs up when it is a member. Until then, however long its set-up takes, the end of this connection tells it that
 // nobody waits for it.
 void Coordinator::Impl::describe(GuestId guest, std::string_view name) {
-  if (guest->answered || name.size() > kLongestName || over_) return leave(guest);
+  if (name.size() > kLongestName || over_) return leave(guest);
   guest->answered = true;
   const std::string description = client_.describe(std::string(name));
   guest->channel->send(description);
   if (!description.empty()) loop_.cancel(std::exchange(guest->patience, 0));
 }
 
-void Coordinator::Impl::dismiss_described() {
+void Coordinator::Impl::dismiss_answered() {
   for (auto guest = guests_.begin(); guest != guests_.end();)
     if (const GuestId each = guest++; each->answered) leave(each);
 }
@@ -107,19 +108,23 @@ void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {
   leave(guest);
 }
 
-void Coordinator::Impl::refuse(Channel& channel, const std::string& reason) {
-  channel.send(encode(Refuse{reason, {}}));
+// It closes when it has read that, or is left after a while.
+void Coordinator::Impl::answer_last(GuestId guest, const std::string& encoded) {
+  guest->channel->send(encoded);
+  guest->answered = true;
+  guest->waits.reset();
+  loop_.cancel(guest->patience);
+  guest->patience = loop_.call_after(kIntroduction, [this, guest] { leave(guest); });
 }
 
 void Coordinator::Impl::join(GuestId guest, const Join& join) {
   const TimePoint now = Clock::now();
-  if (over_) return guest->channel->send(farewell_);
+  if (over_) return answer_last(guest, farewell_);
   if (auto reason = refusal(now, state_, options_.membership, join)) {
     auto earlier = earlier_life(state_, join);
     if (earlier && !guest->waits) return wait_for_earlier_life(guest, join, *earlier);
     client_.refused(join.host, *reason);
-    refuse(*guest->channel, *reason);
-    return;  // it closes when it has read that, or its patience ends
+    return answer_last(guest, encode(Refuse{*reason, {}}));
   }
   std::unique_ptr<Channel> channel = std::move(guest->channel);
   loop_.cancel(guest->patience);
@@ -208,9 +213,8 @@ void Coordinator::Impl::on(NodeId node, const RoundEnded& ended) {
 }
 
 void Coordinator::Impl::on(NodeId node, const StopRequest& request) {
-  const std::string& host = state_.nodes.at(node).join.host;
-  if (state_.stop_signal && state_.stop_host == host) return kill();  // it asks again
-  stop(request.signal, host);
+  if (std::exchange(peers_[node].asked_to_stop, true)) return kill();  // it asks again
+  stop(request.signal, state_.nodes.at(node).join.host);
 }
 
 void Coordinator::Impl::on(NodeId node, const Pong& pong) {

@@ -23,13 +23,14 @@ struct Peer {
   std::vector<int> pids;
   std::optional<RoundEnded> ended;  // of the current round
   uint64_t pings = 0;               // sent
+  bool asked_to_stop = false;
 };
 
 // A connection that has the token and has not said who it is.
 struct Guest {
   std::unique_ptr<Channel> channel;
   net::EventLoop::TimerId patience = 0;
-  bool answered = false;      // description: it has all it will get, but our end
+  bool answered = false;      // it has all that it will get, but our end: a description, a refusal, how the job ended
   std::optional<Join> waits;  // control: until it is known whether an earlier life of its node is still there
 };
 
@@ -69,9 +70,9 @@ class Coordinator::Impl {
   void wait_for_earlier_life(GuestId guest, const Join& join, NodeId earlier);
   void earlier_life_known(NodeId node);
   void describe(GuestId guest, std::string_view name);
-  void dismiss_described();
+  void dismiss_answered();
   void begin_output(GuestId guest, const OutputHello& hello);
-  void refuse(Channel& channel, const std::string& reason);
+  void answer_last(GuestId guest, const std::string& encoded);
 
   void received(NodeId node, std::string_view bytes);
   void on(NodeId node, const StoreOpened& opened);

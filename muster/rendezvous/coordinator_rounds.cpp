@@ -186,7 +186,7 @@ void Coordinator::Impl::end_job(const Decision& decision) {
     const bool asked_to_stop = decision.ending == "signalled" && peer.host == state_.stop_host;
     tell(id, is_spare(state_, id) && !asked_to_stop ? to_spares : message);
   }
-  dismiss_described();
+  dismiss_answered();
   deserted_soon();
 }
 

@@ -429,6 +429,46 @@ TEST_F(CoordinatorTest, ANodeThatBootedAgainTakesThePlaceOfItsEarlierLife) {
   EXPECT_EQ(coordinator_->connected(), 1U);
 }
 
+TEST_F(CoordinatorTest, ANodeWhoseEarlierLifeAnswersIsRefusedOnce) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  Guest& again = join(0, "n0");
+  ASSERT_NE(again.last<Refuse>(), nullptr);
+  // Its place becomes free while another node waits for it: that one gets it.
+  first.answers = false;
+  Guest& third = connect();
+  Join join;
+  join.host = "n0";
+  join.position = 0;
+  third.say(join);
+  ASSERT_TRUE(until([&] { return first.pings >= 2; }));
+  first.channel.reset();
+  ASSERT_TRUE(until([&] { return !third.told.empty(); }));
+  EXPECT_NE(third.last<Welcome>(), nullptr);
+  EXPECT_EQ(again.told.size(), 1U) << "a node that was refused is not taken later";
+  EXPECT_EQ(coordinator_->connected(), 1U);
+}
+
+TEST_F(CoordinatorTest, ASecondRequestOfANodeKillsAlthoughAnotherAskedFirst) {
+  make(2, 2);
+  Guest& first = join(0, "n0");
+  Guest& second = join(1, "n1");
+  ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
+  first.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
+  ASSERT_TRUE(until([&] { return second.last<StartRound>() != nullptr; }));
+  auto told_to_stop = [&](int signal) {
+    const auto* stop = first.last<StopRound>();
+    return stop != nullptr && stop->signal == signal;
+  };
+  first.say(StopRequest{SIGTERM});
+  ASSERT_TRUE(until([&] { return told_to_stop(SIGTERM); }));
+  second.say(StopRequest{SIGINT});
+  settle(second);
+  EXPECT_TRUE(told_to_stop(SIGTERM)) << "it has asked once";
+  second.say(StopRequest{SIGINT});
+  EXPECT_TRUE(until([&] { return told_to_stop(SIGKILL); }));
+}
+
 TEST_F(CoordinatorTest, AKillEndsTheJobAlthoughANodeDoesNot) {
   make(1, 1);
   Guest& node = join(0, "n0");
