@@ -482,11 +482,12 @@ void Supervisor::stop_workers(int signal, Duration grace) {
 
 // The workers of this node have all exited with 0, and the round has failed on another one.
 void Supervisor::end_kept_children() {
-  if (crew_ && job_.keep_children) voice_.left_behind(crew_->end_all(Deadline::in(kEndAllTime)));
+  if (!crew_ || !job_.keep_children) return;
+  left_ = crew_->end_all(Deadline::in(kEndAllTime));
+  voice_.left_behind(left_);
 }
 
 void Supervisor::stop_round(int signal, Duration grace) {
-  if (state_ == State::kIdle) end_kept_children();
   if (state_ != State::kStarting && state_ != State::kRunning && state_ != State::kStopping) return;
   stop_workers(signal, grace);
 }

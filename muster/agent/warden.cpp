@@ -190,7 +190,7 @@ class Warden {
 
   void take(int signal) {
     if (signal == SIGCHLD) return agent_may_have_stopped();
-    if (signal == SIGTSTP) suspending_ = true;
+    if (signal == SIGTSTP) suspending_ = !lease_;  // a job of several nodes is not suspended
     if (signal == SIGCONT) suspending_ = false;
     send_signal(agent_fd_, signal);
     if (meaning_of(signal, {}, {}) == SignalMeaning::kStop) note_stop_signal(signal);

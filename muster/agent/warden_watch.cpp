@@ -43,7 +43,7 @@ void WardenWatch::look() {
   } else {
     hold();
   }
-  if (verdict == Verdict::kEnd) {
+  if (verdict == Verdict::kEnd && !ended_) {
     ended_ = true;
     end_("the lease of this node has ended, and its warden does not renew it");
   }

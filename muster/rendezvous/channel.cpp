@@ -427,7 +427,7 @@ void ChannelImpl::flush() {
     }
     // The peer has closed. What it said before may still be unread, and reading finds the end after it.
     write_failed_ = true;
-    was_reset_ = errno == ECONNRESET;
+    was_reset_ = errno != EPIPE;
     if (errno != EPIPE && errno != ECONNRESET) fail_later(lost(errno));
     out_sent_ = out_.size();
   }

@@ -132,7 +132,7 @@ class ChannelImpl final : public Channel {
   bool paused_ = false;
   bool blocked_ = false;  // the socket takes no more for now
   bool write_failed_ = false;
-  bool was_reset_ = false;  // as a write was told; reading then finds what looks like a proper end
+  bool was_reset_ = false;  // or timed out, as a write was told; reading then finds what looks like a proper end
   bool ended_orderly_ = false;
 };
 
