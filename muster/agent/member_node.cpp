@@ -143,7 +143,8 @@ void MemberNode::on(const Welcome& welcome) {
                    .coordinator = member_->coordinator(),
                    .since = member_->join_sent()});
   if (auto named = node_.join_job(welcome.job); !named) return end_with(named.error());
-  if (Uplink* uplink = node_.uplink()) uplink->connect(member_->coordinator(), membership_.token, welcome.node, welcome.lease);
+  if (Uplink* uplink = node_.uplink())
+    uplink->connect(member_->coordinator(), membership_.token, welcome.node, welcome.lease);
   if (!node_.stop_signals().empty()) member_->tell(StopRequest{node_.stop_signals().front()});
   if (membership_.output_to_launcher || membership_.hosts_coordinator) return;
   // Only the node that hosts knows for whom.

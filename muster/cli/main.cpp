@@ -125,8 +125,7 @@ int print(const std::string& text) {
 }  // namespace muster::cli
 
 int main(int argc, char** argv) {
-  ::signal(
-      SIGXFSZ,
-      SIG_IGN);  // a file that reaches RLIMIT_FSIZE is a full disk (EFBIG), not the end; workers get the default back
+  // A file that reaches RLIMIT_FSIZE is treated as a full disk (EFBIG). Workers get the default back.
+  ::signal(SIGXFSZ, SIG_IGN);
   return muster::cli::dispatch({argv, argv + argc});
 }

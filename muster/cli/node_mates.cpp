@@ -89,8 +89,7 @@ std::optional<std::string> about_cores(const std::vector<int>& wanted, const std
   if (std::ranges::includes(got, wanted)) return std::nullopt;
   return fmt::format(
       "the workers of this node share {} of the {} CPUs that the step has here: Slurm has bound them to tasks, and "
-      "lets "
-      "none have those of the others; write srun --ntasks-per-node=1 --cpus-per-task={}",
+      "lets no task have those of the others; write srun --ntasks-per-node=1 --cpus-per-task={}",
       got.size(), wanted.size(), wanted.size());
 }
 

@@ -20,8 +20,8 @@ inline constexpr size_t kClientHelloSize = 64;  // magic 8, protocol 2, purpose 
 inline constexpr size_t kServerHelloSize = 96;  // magic 8, protocol 2, zero 2, version 20, nonce 32, public key 32
 inline constexpr size_t kRefusalSize = 120;     // as the server hello up to the version, then zeros
 inline constexpr size_t kProofSize = 56;        // header 24, proof 32
-inline constexpr size_t kEntryHeaderSize =
-    24;  // then a frame: empty: you are in; else the server's job; length 0: wrong
+// Then a frame: an empty message: the client is in; else the name of the server's job; a length of 0: wrong token.
+inline constexpr size_t kEntryHeaderSize = 24;
 
 // What a frame adds to a message: its length and libsodium's tag and authenticator.
 inline constexpr size_t kLengthSize = 4;
