@@ -49,7 +49,7 @@ constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
 constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 // For the reader of a console that belongs to a job that has been asked to end, or has not begun.
 constexpr auto kFlushTime = std::chrono::seconds(5);
-// How often it is looked whether a file system still responds.
+// How often the agent checks whether a file system still responds.
 constexpr auto kFilePeriod = std::chrono::milliseconds(250);
 
 // The same when everything was killed.

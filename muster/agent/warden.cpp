@@ -30,20 +30,20 @@
 namespace muster::agent {
 namespace {
 
-// SIGKILL takes milliseconds. What is left after this hangs in the kernel; to leave a second earlier would help nobody.
+// SIGKILL takes milliseconds. What is left after this hangs in the kernel; to leave a second earlier would not help.
 constexpr auto kCleanUpTime = std::chrono::seconds(10);
 // For the end of an agent that was killed, after all its workers have ended; and of one that has told its exit code.
 constexpr auto kAgentEndTime = std::chrono::seconds(1);
 constexpr auto kAgentExitTime = std::chrono::seconds(3);
 // For everything below to stand still. What takes longer is a fork storm.
 constexpr auto kHaltTime = std::chrono::seconds(1);
-// How often it is looked whether it still does: often at first, when processes are being continued one by one.
+// How often the warden checks that everything still does: often at first, when processes are being continued one by one.
 constexpr Duration kFirstLook = std::chrono::milliseconds(20);
 constexpr Duration kLastLook = std::chrono::milliseconds(500);
 // For the agent's pulse after a second stop signal: if the agent is stopped or hangs in the kernel, and at the latest.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongAnswerTime = std::chrono::seconds(10);
-// How often it is looked whether the launcher is stopped.
+// How often the warden checks whether the launcher is stopped.
 constexpr auto kLauncherLook = std::chrono::milliseconds(100);
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(200);
 constexpr int kSignalBase = 128;
@@ -138,8 +138,8 @@ class Warden {
     hold_or_continue();
   }
 
-  // While there is a reason, nothing below runs but the agent, which has to find out. Processes that were stopped before
-  // may be continued by whoever stopped them, so it looks again.
+  // While there is a reason, nothing below runs but the agent, which has to find out. Another process may continue those
+  // that it has stopped before, so the warden looks again.
   void hold_or_continue() {
     loop_.cancel(hold_timer_);
     if (!asking_ && !agent_is_stopped_) return halt_.resume();
@@ -213,7 +213,7 @@ class Warden {
     ::raise(SIGSTOP);
   }
 
-  // Whoever asks twice wants an end. An agent that can act makes it; else it is made here.
+  // A user who asks twice wants an end. An agent that can act ends everything; else the warden does.
   void note_stop_signal(int signal) {
     stop_signals_.push_back(signal);
     if (stop_signals_.size() < 2) return;

@@ -213,8 +213,8 @@ Result<std::optional<std::string>> Planner::given_secret() const {
 }
 
 // Which job this node is of (Token::job()): the scheduler's, and its step if the step has as many nodes as the job may
-// have. A job that spans several of the scheduler's, or of which some nodes have none, is one if its user says so by a
-// secret of his own; a secret alone is not enough while the scheduler's job has all the nodes that it may have, or a
+// have. A job that spans several of the scheduler's, or of which some nodes have none, is one if its user has given a
+// secret; a secret alone is not enough while the scheduler's job has all the nodes that it may have, or a
 // script with a secret in it that is submitted twice would become one job.
 std::string Planner::job_name(const NodeRange& nodes, bool secret_given) const {
   std::string job = cluster::scheduler_job(facts_.getenv, facts_.read_file);

@@ -117,7 +117,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "The rank whose progress bar (lines rewritten with \\r) a terminal shows, and a file as a line now and then."},
   {Opt::kStdin, "stdin", 0, K::kText, "none|RANK|all", nullptr, "the worker's, if there is one only; else none", "", false,
-   false, false, kRunOnly, G::kOutput, "Who reads what you type or pipe in: nobody, one rank, or every rank a copy. With several nodes, and for `muster run -`: nobody."},
+   false, false, kRunOnly, G::kOutput, "Which worker reads what you type or pipe in: none, one rank, or every rank a copy. With several nodes, and for `muster run -`: none."},
   {Opt::kOutputCap, "output-cap", 0, K::kText, "SIZE", "1GiB", nullptr, "", false, false, false, kRunOnly, G::kOutput,
    "Most that is kept of a stream whose reader is too slow, e.g. 512MiB; 0: no limit. Further lines are dropped and counted."},
   {Opt::kReport, "report", 0, K::kText, "FILE", nullptr, nullptr, "", false, false, true, kRunOnly, G::kFailure,

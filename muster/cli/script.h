@@ -20,7 +20,7 @@ inline constexpr const char* kStdinProgram = "-";
 // Whether PROGRAM is the copy that Slurm has made of the script of this job.
 bool is_spooled(const std::string& program, const GetEnv& getenv);
 
-// Where a node keeps such a script: in a directory of its own (`id`) below the one for temporary files.
+// The file in which a node keeps such a script: in a directory of its own (`id`) below the one for temporary files.
 std::string script_file(const std::string& temporary, const std::string& id, const std::string& program);
 
 // Both: a command line up to the word that becomes sys.argv[0]. That word and the script's arguments follow.

@@ -62,7 +62,7 @@ constexpr std::array kVerbs = {
         "their output line by line, and stops all of them when one fails. With --hosts it does so on many machines, "
         "from "
         "here; or each machine runs its own muster, as with torchrun (--nnodes). A .py file, a zipapp or a package "
-        "directory is run by the python on PATH (PYTHON_EXEC, where set), and so is a script whose first line starts "
+        "directory is run by the python on PATH (PYTHON_EXEC, if set), and so is a script whose first line starts "
         "muster; "
         "an executable by itself. All of "
         "torchrun's options mean here what they mean there. The exit code is the one of the worker that failed "

@@ -36,7 +36,7 @@ bool Terminal::in_foreground() const {
 
 void Terminal::restore() const {
   if (fd_ < 0 || !in_foreground()) return;
-  // The foreground may change after we looked: a blocked SIGTTOU stops nobody.
+  // The foreground may change after we looked: a blocked SIGTTOU does not stop this process.
   sigset_t blocked, before;
   ::sigemptyset(&blocked);
   ::sigaddset(&blocked, SIGTTOU);

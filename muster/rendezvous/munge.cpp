@@ -150,7 +150,7 @@ Result<Token> Munge::unseal(const std::string& credential, std::string_view job)
   Payload expected{};
   if (opened.bytes == nullptr || opened.size < static_cast<int>(kTextAt) ||
       opened.size > static_cast<int>(expected.size()))
-    return Error{ErrorKind::kPeer, "hands out what is no token", {}};
+    return Error{ErrorKind::kPeer, "hands out something that is not a token", {}};
   add_name(expected, job);
   const auto* bytes = static_cast<const unsigned char*>(opened.bytes);
   if (std::memcmp(bytes + Token::kSize, &expected[Token::kSize], kNameSize) != 0)

@@ -65,7 +65,7 @@ def test_garbage_to_every_port(lab, beats, way):
 HELLO_OF_ANOTHER_PROTOCOL = b"\xd7muster?" + struct.pack("<HBB", 99, 1, 0) + b"9.9.9".ljust(20, b"\0") + bytes(32)
 
 
-REFUSAL_SIZE, SERVER_HELLO_SIZE = 120, 96
+REFUSAL_SIZE, SERVER_HELLO_SIZE, HELLO_HEAD_SIZE = 120, 96, 32
 
 # A stranger: sends its hello, and then, where it is told a token, the proof of that. Prints the two answers.
 STRANGER = r"""
@@ -209,8 +209,9 @@ def test_a_secret_that_people_choose_is_costly_to_guess(lab, beats):
     beats.wait_round(0, 2)
     assert not has_token(cluster, "static", token_of_the_job(cluster, "static", "hunter2"))
     hello = proper_hello(cluster, "n1", PORT)
-    (answer,) = ask(cluster, "n2", hello, SERVER_HELLO_SIZE)
-    assert len(answer) == SERVER_HELLO_SIZE
+    (answer,), (again,) = (ask(cluster, "n2", hello, SERVER_HELLO_SIZE) for _ in range(2))
+    assert len(answer) == len(again) == SERVER_HELLO_SIZE
+    assert answer[:HELLO_HEAD_SIZE] == again[:HELLO_HEAD_SIZE] and answer != again
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
 

@@ -149,7 +149,7 @@ TEST(NodeMates, CoresThatCannotBeHad) {
   EXPECT_EQ(about_cores({0, 1}, {0, 1, 2}), std::nullopt);
   EXPECT_EQ(about_cores({0, 1, 2, 3}, {0, 1}),
             "the workers of this node share 2 of the 4 CPUs that the step has here: Slurm has bound them to tasks, and "
-            "lets none have those of the others; write srun --ntasks-per-node=1 --cpus-per-task=4");
+            "lets no task have those of the others; write srun --ntasks-per-node=1 --cpus-per-task=4");
 }
 
 TEST(NodeMates, TheFirstTakesTheCoresOfTheOthers) {
