@@ -41,7 +41,8 @@ void LeaseKeeper::connect() {
 }
 
 void LeaseKeeper::look() {
-  if (known_ != Lease::State::kExpired) act_on(lease_.tick(Clock::now()));
+  if (known_ == Lease::State::kExpired) return;
+  act_on(link_.lease_has_ended() ? Lease::State::kHolding : lease_.tick(Clock::now()));
 }
 
 void LeaseKeeper::tick() {
@@ -49,14 +50,15 @@ void LeaseKeeper::tick() {
   if (known_ == Lease::State::kExpired) return;
   const TimePoint now = Clock::now();
   // When the lease ends, on the dot: the coordinator allows a margin, and a beat's time would use it up.
-  timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, lease_.next_change()), [this] { tick(); });
+  const TimePoint change = link_.lease_has_ended() ? TimePoint::max() : lease_.next_change();
+  timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, change), [this] { tick(); });
   // An agent that stood still together with this process gets a lease's time to show that it is back.
   const Duration silent = now - std::max(link_.last_pulse(), holding_since_);
   if (known_ == Lease::State::kHolding && silent > terms_.lease)
     return expire("the agent has shown no sign of life for " + elapsed_text(now - link_.last_pulse()));
   if (channel_ && channel_->is_open()) {
     channel_->send(next_beat());
-  } else if (!channel_ && !connector_) {
+  } else if (!channel_ && !connector_ && !link_.lease_has_ended()) {
     connect();  // one that is under way is left alone: a handshake may take longer than a beat
   }
 }
@@ -71,7 +73,7 @@ std::string LeaseKeeper::next_beat() {
 void LeaseKeeper::received(std::string_view bytes) {
   auto message = rendezvous::decode(bytes);
   const auto* echo = message ? std::get_if<rendezvous::Echo>(&*message) : nullptr;
-  if (echo == nullptr) return;
+  if (echo == nullptr || link_.lease_has_ended()) return;
   const Lease::State state = lease_.echoed(TimePoint(Duration(echo->sent)), echo->stands, Clock::now());
   if (state == Lease::State::kHolding) link_.extend_lease(lease_.until());
   act_on(state);

@@ -13,6 +13,7 @@ namespace muster::agent {
 
 // The warden's part in a job of several nodes: sends heartbeats on a connection of its own, keeps the node's lease and
 // watches the agent's pulse. When the connection is lost it connects again, as long as the lease, or the asking, lasts.
+// When the agent has said that the node needs no lease any more (WardenLink::end_lease()), the pulse alone counts.
 class LeaseKeeper {
  public:
   struct Handlers {

@@ -512,6 +512,8 @@ void Supervisor::end_round() {
 // --- The end ----------------------------------------------------------------------------------------------------
 
 void Supervisor::finish() {
+  const bool nothing_runs = state_ == State::kIdle && left_ == 0;
+  if (nothing_runs && context_.link != nullptr) context_.link->end_lease();
   state_ = State::kDraining;
   store_.reset();
   loop_.stop();

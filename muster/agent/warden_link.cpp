@@ -15,6 +15,7 @@ struct WardenLink::Page {
   std::atomic<bool> ready{false};
   std::atomic<int64_t> pulse{0};
   std::atomic<int64_t> lease_until{0};
+  std::atomic<bool> lease_has_ended{false};
   std::atomic<int> exit_code{-1};  // -1: none yet
   Terms terms;                     // written before `ready`, never after
 };
@@ -57,7 +58,12 @@ void WardenLink::take_wake() {
 
 void WardenLink::pulse(TimePoint now) { page_->pulse.store(now.time_since_epoch().count(), std::memory_order_relaxed); }
 
+void WardenLink::end_lease() { page_->lease_has_ended.store(true, std::memory_order_relaxed); }
+
+bool WardenLink::lease_has_ended() const { return page_->lease_has_ended.load(std::memory_order_relaxed); }
+
 TimePoint WardenLink::lease_until() const {
+  if (lease_has_ended()) return TimePoint::max();
   return TimePoint(Duration(page_->lease_until.load(std::memory_order_relaxed)));
 }
 

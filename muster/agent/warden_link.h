@@ -12,7 +12,8 @@ namespace muster::agent {
 
 // What agent and warden tell each other: a page of memory that both have, made before they part, and a descriptor that
 // wakes the warden. The agent shows that it lives, and in the end its exit code; when it has become a member of a job of
-// several nodes it fills in the terms, once. From then on the warden shows until when the lease holds.
+// several nodes it fills in the terms, once. From then on the warden shows until when the lease holds, until the agent
+// says that the node needs none any more.
 class WardenLink {
  public:
   struct Terms {
@@ -32,6 +33,9 @@ class WardenLink {
   void pulse(TimePoint now);
   // No worker may run or be started after that: others may run in its place by then.
   TimePoint lease_until() const;
+  // No process of the job runs on this node any more, and none will be started: the rest (slow readers of the output, the
+  // report) needs no lease, and the coordinator may be gone before it is done.
+  void end_lease();
   // Before the agent exits: a thread of it that hangs in the kernel may keep the process from ending.
   void set_exit_code(int code);
 
@@ -42,6 +46,7 @@ class WardenLink {
   std::optional<int> exit_code() const;
   TimePoint last_pulse() const;
   void extend_lease(TimePoint until);
+  bool lease_has_ended() const;  // end_lease() was called
 
  private:
   void wake();

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import GONE_WITHIN_S, children_of, shell, wait_gone
+from harness import GONE_WITHIN_S, children_of, free_port, shell, wait_gone
 
 pytestmark = pytest.mark.multiprocess
 
@@ -195,3 +195,19 @@ class TestSlowReader:
         assert process.wait(TIMEOUT) == 0
         assert process.stderr.read() == b""
         assert out.count(b"x") == 16_000_000
+
+    def test_of_a_node_whose_coordinator_is_gone(self, start_muster):
+        """The first node has ended with the job; the second needs no lease to deliver what its worker wrote."""
+        lease_s = 2
+        size = ["--nnodes", 2, "--nproc-per-node", 1, "--lease", lease_s, "--insecure", "--label", "none"]
+        meet = ["--master-addr", "127.0.0.1", "--master-port", free_port()]
+        first, second = (
+            start_muster(["run", *size, *meet, "--node-rank", rank, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for rank, words in enumerate([shell("exit 0"), ["--no-python", sys.executable, "-c", FLOOD, "lines", 8]])
+        )
+        assert second.stdout.read1(6) == b"begin\n"
+        assert first.wait(TIMEOUT) == 0, first.stderr.read()
+        time.sleep(1.5 * lease_s)  # there is no event
+        out, err = second.communicate(timeout=TIMEOUT)
+        assert (second.returncode, err) == (0, b"")
+        assert out.count(b"x" * 99 + b"\n") == 80_000

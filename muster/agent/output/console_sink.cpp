@@ -286,7 +286,8 @@ void ConsoleSink::refill() {
 bool ConsoleSink::has_room() const {
   if (broken_) return true;
   if (!behind_) return queued() < kFull;
-  return pacer_.has_room() && !(holds_back_ && spool_.size() >= spool_cap_);
+  const bool spool_is_full = holds_back_ && spool_cap_ > 0 && spool_.size() >= spool_cap_;  // a cap of 0: no limit
+  return pacer_.has_room() && !spool_is_full;
 }
 
 bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_); }

@@ -120,6 +120,19 @@ TEST_F(ConnectedKeeper, SaysGoodbye) {
   EXPECT_EQ(goodbye_from_, 1U);
 }
 
+// The coordinator may be gone while a slow reader still takes the last output.
+TEST_F(ConnectedKeeper, KeepsNoLeaseThatTheAgentHasEnded) {
+  constexpr auto kLease = std::chrono::seconds(1);
+  connect(kLease, nothing_happens());
+  answers_ = false;
+  link_.end_lease();
+  EXPECT_EQ(link_.lease_until(), TimePoint::max());
+  for (const Deadline end = Deadline::in(2 * kLease); !end.passed();) {
+    link_.pulse(Clock::now());
+    loop_.run_until(Deadline::in(std::chrono::milliseconds(50)));
+  }
+}
+
 // The node was frozen for longer than its lease: the workers are stopped, and go on when the coordinator has answered.
 TEST_F(ConnectedKeeper, AsksWhenItWakesUpAfterTheEndOfItsLease) {
   std::vector<std::string> done;
