@@ -113,9 +113,9 @@ std::optional<uid_t> connection_owner(const Address& client, const Address& serv
 bool owners_are_known() {
   constexpr const char* kLoopback = "127.0.0.1";
   auto listener = listen_tcp({.loopback_only = true});
-  if (!listener) return false;
+  if (!listener) return true;
   auto client = connect_tcp(kLoopback, listener->port, Deadline::in(std::chrono::seconds(1)));
-  if (!client) return false;
+  if (!client) return true;
   auto source = local_address(client->get());
   auto target = parse_address(kLoopback, listener->port);
   return source && target && connection_owner(*source, *target) == ::getuid();

@@ -17,7 +17,8 @@ constexpr uid_t kNoOwner = static_cast<uid_t>(-1);
 std::optional<uid_t> connection_owner(const Address& client, const Address& server);
 
 // Whether connection_owner() tells this user's own connections on this machine: makes one on loopback and asks. Then a
-// connection without an answer is not one of this user's. Blocks for a second at most.
+// connection without an answer is not one of this user's. True also if no connection can be made, for want of descriptors
+// say: nothing is then known in favour of a stranger. Blocks for a second at most.
 bool owners_are_known();
 
 // connection_owner() from the tables alone, and from the text of one: /proc/net/tcp or tcp6. The latter is pure.
