@@ -44,12 +44,12 @@ std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t rest
   return {};
 }
 
-std::string scheduler_cause(int signal, const process::Environment& environment) {
+std::string scheduler_cause(int signal, const process::Environment& environment, Duration longest) {
   const std::string id = variable(environment, "SLURM_JOB_ID");
   if (signal != SIGTERM || id.empty()) return {};
   const int64_t restarts = parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0);
   // Slurm signals every process of the job, node by node: a scontrol that runs when this node's turn comes is ended too.
-  for (const Deadline deadline = Deadline::in(kSchedulerTime); !deadline.passed();) {
+  for (const Deadline deadline = Deadline::in(longest); !deadline.passed();) {
     auto said = process::run_command({"scontrol", "--oneliner", "show", "job", id}, environment, deadline);
     if (!said) return {};
     if (said->status.signal == 0) return slurm_cause(said->output, id, restarts);

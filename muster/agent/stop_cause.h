@@ -5,16 +5,17 @@
 #include <string>
 #include <string_view>
 
+#include "muster/base/clock.h"
 #include "muster/process/spawn.h"
 
 namespace muster::agent {
 
 // Why a scheduler has sent SIGTERM, for the report: "Slurm cancelled job 42", "job 42 reached its time limit in Slurm".
 // Empty if this is not a Slurm job, if the signal is another one, if Slurm does not answer or if it is not ending the
-// job: then the signal has come from elsewhere. Asks scontrol, and blocks for kSchedulerTime at most: call it when the
-// job is over.
-inline constexpr auto kSchedulerTime = std::chrono::seconds(3);
-std::string scheduler_cause(int signal, const process::Environment& environment);
+// job: then the signal has come from elsewhere. Asks scontrol, and blocks for `longest` at most: call it when the job is
+// over.
+inline constexpr Duration kSchedulerTime = std::chrono::seconds(3);
+std::string scheduler_cause(int signal, const process::Environment& environment, Duration longest = kSchedulerTime);
 
 // The same from what `scontrol --oneliner show job` says: a line per job. `restarts`: how often the job had been
 // requeued when it started. Pure.

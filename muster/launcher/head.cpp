@@ -218,8 +218,11 @@ std::string Head::ended(const Decision& decision) {
     start_error_.clear();
   }
   hide_waiting();
-  if (decision.ending == "signalled")
-    stop_cause_ = agent::scheduler_cause(signal_.value_or(SIGTERM), process::own_environment());
+  if (decision.ending == "signalled") {
+    // The nodes hear nothing meanwhile, and take a coordinator that is silent for a lease for lost.
+    const Duration longest = std::min(agent::kSchedulerTime, membership_.lease / 2);
+    stop_cause_ = agent::scheduler_cause(signal_.value_or(SIGTERM), process::own_environment(), longest);
+  }
   if (on_ended) on_ended();
   if (decision.ending == "succeeded") return {};
   return agent::report_text(job_, make_report(), false);
