@@ -47,14 +47,14 @@ std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t rest
 std::string scheduler_cause(int signal, const process::Environment& environment, Duration longest) {
   const std::string id = variable(environment, "SLURM_JOB_ID");
   if (signal != SIGTERM || id.empty()) return {};
-  const int64_t restarts = parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0);
-  // Slurm signals every process of the job, node by node: a scontrol that runs when this node's turn comes is ended too.
-  for (const Deadline deadline = Deadline::in(longest); !deadline.passed();) {
-    auto said = process::run_command({"scontrol", "--oneliner", "show", "job", id}, environment, deadline);
-    if (!said) return {};
-    if (said->status.signal == 0) return slurm_cause(said->output, id, restarts);
-  }
-  return {};
+  const std::vector<std::string> command = {"scontrol", "--oneliner", "show", "job", id};
+  const Deadline deadline = Deadline::in(longest);
+  auto said = process::run_command(command, environment, deadline);
+  // Slurm signals the processes of a job one after the other, and this one among them.
+  while (said && said->status.signal == signal && !deadline.passed())
+    said = process::run_command(command, environment, deadline);
+  if (!said) return {};
+  return slurm_cause(said->output, id, parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0));
 }
 
 }  // namespace muster::agent

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 
 namespace muster::agent {
 namespace {
@@ -45,6 +49,18 @@ TEST(StopCause, ASchedulerIsAskedOnlyForItsOwnSignal) {
   EXPECT_EQ(scheduler_cause(SIGINT, {{"SLURM_JOB_ID", "42"}, {"PATH", "/nowhere"}}), "");
   EXPECT_EQ(scheduler_cause(SIGTERM, {{"PATH", "/nowhere"}}), "");
   EXPECT_EQ(scheduler_cause(SIGTERM, {{"SLURM_JOB_ID", "42"}, {"PATH", "/nowhere"}}), "") << "there is no scontrol";
+}
+
+// scancel signals every process of a job's step, and scontrol is one of them.
+TEST(StopCause, ASchedulerIsAskedAgainIfItsSignalEndsTheQuestion) {
+  const std::string directory = ::testing::TempDir() + "stop_cause_" + std::to_string(::getpid());
+  std::filesystem::create_directory(directory);
+  std::ofstream(directory + "/scontrol") << "#!/bin/sh\n[ -e $HERE/asked ] || { : >$HERE/asked; kill -TERM $$; }\n"
+                                         << "echo '" << job(42, "COMPLETING", "None") << "'\n";
+  std::filesystem::permissions(directory + "/scontrol", std::filesystem::perms::owner_all);
+  EXPECT_EQ(scheduler_cause(SIGTERM, {{"SLURM_JOB_ID", "42"}, {"PATH", directory}, {"HERE", directory}}),
+            "Slurm cancelled job 42");
+  std::filesystem::remove_all(directory);
 }
 
 }  // namespace
