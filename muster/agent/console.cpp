@@ -5,9 +5,11 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 #include "muster/agent/output/console_sink.h"
@@ -98,7 +100,7 @@ void Console::flush(Deadline deadline) {
     for (auto& sink : sinks_) {
       sink->flush_some();
       // Both at once: a stuck stdout must not keep what we have to say on stderr.
-      if (!sink->idle()) writable[count++] = {sink->write_fd(), POLLOUT, 0};
+      if (!sink->idle()) writable[count++] = sink->to_poll();
     }
     if (count == 0 || deadline.passed()) return;
     ::poll(writable, count, deadline.poll_timeout());
@@ -107,6 +109,11 @@ void Console::flush(Deadline deadline) {
 
 bool Console::broken(Stream stream) const { return sink(stream).broken(); }
 bool Console::idle() const { return sinks_[0]->idle() && sinks_[1]->idle(); }
+
+bool Console::idle_or_stuck(Duration lasting) const {
+  return std::all_of(std::begin(sinks_), std::end(sinks_),
+                     [&](const auto& sink) { return sink->idle() || !sink->stuck_file(lasting).empty(); });
+}
 
 void Console::on_idle(std::function<void()> callback) {
   auto when_both = [this, callback = std::move(callback)] {
@@ -124,8 +131,12 @@ void Console::say_what_stdout_lost() {
   if (sinks_[0] == sinks_[1]) return;
   if (uint64_t lines = sinks_[0]->dropped_lines(); lines > 0)
     log_.warn("stdout has lost {} {}", lines, lines == 1 ? "line" : "lines");
-  if (uint64_t bytes = sinks_[0]->unwritten(); bytes > 0)
-    log_.warn("stdout: the last {} bytes are lost: its reader has stopped reading", bytes);
+  const uint64_t bytes = sinks_[0]->unwritten();
+  if (bytes == 0) return;
+  const std::string stuck = sinks_[0]->stuck_file({});
+  log_.warn("stdout: the last {} bytes are lost: {}", bytes,
+            stuck.empty() ? "its reader has stopped reading"
+                          : fmt::format("{} is on a file system that does not respond", stuck));
 }
 
 }  // namespace muster::agent

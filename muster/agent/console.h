@@ -14,9 +14,10 @@ namespace muster::agent {
 
 class ConsoleSink;
 
-// The launcher's own stdout and stderr, and the only writer to them while it runs workers. Never blocks: a descriptor
-// of its own (/proc/self/fd/N reopened with O_NONBLOCK, so that nobody who shares ours is affected) where that is
-// possible, poll and small writes where not. Bytes are kept, in order of arrival, until written: in memory while the
+// The launcher's own stdout and stderr, and the only writer to them while it runs workers. Never blocks: a thread writes
+// to a regular file, whose file system may not respond. For the rest it uses a descriptor of its own (/proc/self/fd/N
+// reopened with O_NONBLOCK, so that nobody who shares ours is affected) where that is possible, poll and small writes
+// where not. Bytes are kept, in order of arrival, until written: in memory while the
 // reader keeps up, else in an unlinked temporary file. Where stdout and stderr are the same file (2>&1) they are one
 // stream.
 //
@@ -73,6 +74,9 @@ class Console {
   // True when all accepted bytes are written.
   bool idle() const;
   void on_idle(std::function<void()> callback);
+  // True when all accepted bytes are written but for those of a file whose file system has not responded for so long:
+  // to wait for more of it is in vain.
+  bool idle_or_stuck(Duration lasting) const;
   // Lines that never reached the console: a slow reader with a full spool, or a full disk.
   uint64_t dropped_lines() const;
   // At the end, on stderr: what stdout has lost, if anything, and what its reader has not taken. What stderr lost is said

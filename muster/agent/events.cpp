@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "muster/agent/python_json.h"
+#include "muster/base/detached_thread.h"
 #include "muster/net/resolve.h"
 
 namespace muster::agent {
@@ -20,6 +22,7 @@ namespace {
 constexpr std::string_view kSilentExit =
     R"({"message": "<NONE>", "errorTraits": {"category": "system_terminated_error", "retryability": "False"}})";
 constexpr auto kReaderPatience = std::chrono::seconds(2);  // at the end
+constexpr auto kOpenPatience = std::chrono::seconds(5);    // with a file system, before the job begins
 constexpr std::string_view kSilentSignal = R"({"message": "<NONE>"})";
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -33,21 +36,34 @@ std::string raw_error_text(const std::string& file) {
 }  // namespace
 
 Result<EventsFile> EventsFile::open(const std::string& path) {
+  struct Opened {
+    Fd fd;
+    int error;
+  };
+  auto opened = call_with_deadline<std::shared_ptr<Opened>>(Deadline::in(kOpenPatience), [path] {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    Fd fd(::open(path.c_str(), kFlags, 0666));
+    return std::make_shared<Opened>(std::move(fd), errno);
+  });
+  const std::string failed = fmt::format("--events {} cannot be written", path);
+  constexpr const char* kAnother = "give a file in a directory you may write to";
+  if (!opened) return Error{ErrorKind::kUsage, failed + ": its file system does not respond", kAnother};
   EventsFile file;
   file.path_ = path;
-  file.fd_.reset(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
+  file.fd_ = std::move((*opened)->fd);
+  struct stat status {};
+  if (file.fd_ && ::fstat(file.fd_.get(), &status) == 0 && S_ISREG(status.st_mode)) {
+    if (auto started = Appender::start(file.fd_.get())) file.appender_ = *std::move(started);  // else we write it
+  }
   if (file.fd_) return file;
-  if (errno == ENXIO)
-    return Error{ErrorKind::kUsage, fmt::format("--events {} cannot be written: it is a FIFO without a reader", path),
-                 "start its reader first"};
-  Error error = system_error(errno, fmt::format("--events {} cannot be written", path));
-  return Error{ErrorKind::kUsage, std::move(error.message), "give a file in a directory you may write to"};
+  if ((*opened)->error == ENXIO)
+    return Error{ErrorKind::kUsage, failed + ": it is a FIFO without a reader", "start its reader first"};
+  return Error{ErrorKind::kUsage, system_error((*opened)->error, failed).message, kAnother};
 }
 
 void EventsFile::write(std::string_view lines, Log& log) {
   if (!fd_) return;
-  if (waiting_.size() + lines.size() > kMostWaiting) {
+  if (waiting() + lines.size() > kMostWaiting) {
     dropped_ += static_cast<uint64_t>(std::count(lines.begin(), lines.end(), '\n'));
   } else {
     waiting_ += lines;
@@ -57,6 +73,7 @@ void EventsFile::write(std::string_view lines, Log& log) {
 
 // A whole line is one write where its reader has room, so that readers never see half of one.
 void EventsFile::write_some(Log& log) {
+  if (appender_) return hand_over(log);
   while (!waiting_.empty()) {
     const ssize_t n = ::write(fd_.get(), waiting_.data(), waiting_.size());
     if (n >= 0) {
@@ -64,22 +81,36 @@ void EventsFile::write_some(Log& log) {
     } else if (errno == EAGAIN) {
       return;
     } else if (errno != EINTR) {
-      log.warn("--events {}: write: {}; no more events are written", path_, std::strerror(errno));
-      fd_.reset();
-      return;
+      return fail(errno, log);
     }
   }
 }
 
+void EventsFile::hand_over(Log& log) {
+  if (auto failure = appender_->take_failure()) return fail(failure->error, log);
+  if (!waiting_.empty()) appender_->append(waiting_);
+}
+
+void EventsFile::fail(int error, Log& log) {
+  log.warn("--events {}: write: {}; no more events are written", path_, std::strerror(error));
+  appender_.reset();
+  fd_.reset();
+}
+
 void EventsFile::finish(Deadline deadline, Log& log) {
   if (!fd_) return;
+  const bool regular = appender_ != nullptr;
+  if (regular && !appender_->wait(deadline))
+    log.warn("--events {}: the last {} bytes are lost: its file system does not respond", path_, waiting());
   for (write_some(log); fd_ && !waiting_.empty(); write_some(log)) {
     pollfd writable{fd_.get(), POLLOUT, 0};
     if (::poll(&writable, 1, deadline.poll_timeout()) == 0) break;
   }
   dropped_ += static_cast<uint64_t>(std::count(waiting_.begin(), waiting_.end(), '\n'));
   if (dropped_ > 0)
-    log.warn("--events {}: {} event{} dropped: its reader is too slow", path_, dropped_, dropped_ == 1 ? "" : "s");
+    log.warn("--events {}: {} event{} dropped: its {}", path_, dropped_, dropped_ == 1 ? "" : "s",
+             regular ? "file system does not respond" : "reader is too slow");
+  appender_.reset();  // its thread has a descriptor of its own, and closes the file
   fd_.reset();
 }
 

@@ -1,36 +1,44 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "muster/agent/console.h"
 #include "muster/agent/job.h"
+#include "muster/agent/output/appender.h"
 #include "muster/agent/worker_env.h"
 #include "muster/process/exit_status.h"
 
 namespace muster::agent {
 
-// The file of --events. It may be a FIFO, a pipe or a terminal, whose reader never delays the caller: up to kMostWaiting
-// bytes wait for it, what comes then is dropped by whole lines, counted and said at the end.
+// The file of --events. A regular file is written by a thread, since its file system may not respond. A FIFO, a pipe or a
+// terminal is written without waiting for its reader. Either way up to kMostWaiting bytes wait; what comes then is dropped
+// by whole lines, counted and said at the end.
 class EventsFile {
  public:
   static constexpr size_t kMostWaiting = 1 << 20;
 
   EventsFile() = default;
-  // Emptied at once. kUsage when it cannot be written, which a FIFO that has no reader cannot.
+  // Emptied at once. kUsage when it cannot be written, which a FIFO that has no reader cannot. Waits for its file system
+  // for seconds at most.
   static Result<EventsFile> open(const std::string& path);
   explicit operator bool() const { return static_cast<bool>(fd_); }
   // Whole lines. An error is said once, and ends it.
   void write(std::string_view lines, Log& log);
-  // No more will come: waits for a slow reader until the deadline.
+  // No more will come: waits for a slow reader or disk until the deadline.
   void finish(Deadline deadline, Log& log);
 
  private:
   void write_some(Log& log);
+  void hand_over(Log& log);
+  void fail(int error, Log& log);
+  size_t waiting() const { return waiting_.size() + (appender_ ? appender_->waiting() : 0); }
 
   std::string path_;
   Fd fd_;
+  std::unique_ptr<Appender> appender_;  // of a regular file
   std::string waiting_;
   uint64_t dropped_ = 0;  // lines
 };

@@ -29,6 +29,7 @@ class LogLayout {
   Result<void> join_job(const std::string& job_id);
 
   bool disabled() const { return disabled_; }  // --log-dir /dev/null
+  void disable() { disabled_ = true; }
   const std::string& run_dir() const { return run_dir_; }
   // Made by make_attempt(); every round has its own, so nothing is ever wiped.
   std::string attempt_dir(int round) const;

@@ -6,11 +6,14 @@
 
 #include "muster/agent/report/words.h"
 #include "muster/agent/worker_env.h"
+#include "muster/base/detached_thread.h"
 #include "muster/base/fd.h"
 #include "muster/base/new_file.h"
 
 namespace muster::agent {
 namespace {
+
+constexpr auto kReportTime = std::chrono::seconds(5);  // for its file system; a reader has less
 
 // A worker that asks for input and has none, in a debugger for instance, ends with an error that does not tell why.
 std::string no_input_note(const StdinSpec& input, const WorkerOutcome& root, bool several_nodes) {
@@ -24,6 +27,13 @@ std::string no_input_note(const StdinSpec& input, const WorkerOutcome& root, boo
         "RANK, or with a debugger that listens on a port (PYTHONBREAKPOINT=remote_pdb.set_trace)",
         root.rank);
   return fmt::format("rank {0} asked for input and has none; --stdin {0} gives it yours", root.rank);
+}
+
+// What is there is a link, a device, or a file in a directory of another user: it stays, and is written to.
+Result<void> write_report(const std::string& path, const std::string& text) {
+  std::error_code error;
+  const bool there = std::filesystem::exists(std::filesystem::symlink_status(path, error));
+  return there ? write_whole_file(path, text) : write_new_file(path, text);
 }
 
 }  // namespace
@@ -63,13 +73,12 @@ void remove_old_report(const JobSpec& job) {
 
 void write_report_file(const JobSpec& job, Console& console, const Report& report) {
   if (job.report_file.empty()) return;
-  // What is there after all is a link, a device, or a file in a directory of somebody else: it stays, and is written to.
-  std::error_code error;
-  const bool there = std::filesystem::exists(std::filesystem::symlink_status(job.report_file, error));
-  const std::string text = to_json(report);
-  auto written = there ? write_whole_file(job.report_file, text) : write_new_file(job.report_file, text);
-  if (written) return;
-  console.log().error("the report is lost: {}", written.error().text());
+  auto written = call_with_deadline<Result<void>>(
+      Deadline::in(kReportTime), [path = job.report_file, text = to_json(report)] { return write_report(path, text); });
+  if (!written)
+    return console.log().error("the report is lost: {} is on a file system that does not respond", job.report_file);
+  if (*written) return;
+  console.log().error("the report is lost: {}", written->error().text());
   remove_old_report(job);  // half of one
 }
 

@@ -26,6 +26,7 @@
 #include "muster/agent/warden.h"
 #include "muster/agent/warden_watch.h"
 #include "muster/agent/worker_cpus.h"
+#include "muster/base/detached_thread.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
@@ -51,6 +52,10 @@ constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 constexpr auto kFlushTime = std::chrono::seconds(5);
 // How often the agent checks whether a file system still responds.
 constexpr auto kFilePeriod = std::chrono::milliseconds(250);
+
+// For the file system of the log files to make directories; less if the lease is short.
+constexpr Duration kDirectoryTime = std::chrono::seconds(3);
+constexpr Duration kLeastDirectoryTime = std::chrono::milliseconds(500);
 
 // The same when everything was killed.
 constexpr auto kLastFlushTime = std::chrono::milliseconds(200);
@@ -118,6 +123,7 @@ class Supervisor final : public NodeControl {
   Result<void> start_file_timers();
   void timer_expired(const TimerRequest& timer);
   Result<void> try_start_round(const RoundPlan& plan);
+  Result<std::string> make_attempt(const RoundPlan& plan);
 
   void take_signals();
   void take_signal(int signal);
@@ -320,7 +326,7 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   if (timers_) timers_->clear();
   end_kept_children();
   crew_.reset();  // whatever fails now is not the last round's
-  MUSTER_TRY(std::string note, layout_->make_attempt(plan.round, job_.workers, plan.first_rank));
+  MUSTER_TRY(std::string note, make_attempt(plan));
   if (!note.empty()) console_.log().warn("{}", note);
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
@@ -334,6 +340,29 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   }
   watch_memory();
   return {};
+}
+
+// The directories of the round's log files. A thread makes them in a copy of the layout, which may outlive us.
+Result<std::string> Supervisor::make_attempt(const RoundPlan& plan) {
+  struct Made {
+    LogLayout layout;
+    Result<std::string> note;
+  };
+  Duration patience = kDirectoryTime;
+  if (job_.membership)  // the warden takes an agent that does nothing for a lease for one that hangs
+    patience = std::clamp((context_.link->lease_until() - Clock::now()) / 2, kLeastDirectoryTime, patience);
+  auto made = call_with_deadline<std::shared_ptr<Made>>(
+      Deadline::in(patience),
+      [layout = *layout_, round = plan.round, workers = job_.workers, first = plan.first_rank]() mutable {
+        auto note = layout.make_attempt(round, workers, first);
+        return std::make_shared<Made>(Made{std::move(layout), std::move(note)});
+      });
+  if (!made) {
+    layout_->disable();
+    return fmt::format("no log files from now on: {} is on a file system that does not respond", layout_->run_dir());
+  }
+  *layout_ = std::move((*made)->layout);
+  return std::move((*made)->note);
 }
 
 // --- Signals ----------------------------------------------------------------------------------------------------
@@ -566,14 +595,14 @@ void Supervisor::wait_for_console() {
   size_t signals = stop_signals_.size();
   Deadline deadline = Deadline::at(stopping_by_signal() ? Clock::now() + kFlushTime : TimePoint::max());
   auto idle = [this] {
-    if (!console_.idle()) return false;
+    if (!console_.idle_or_stuck(kFlushTime)) return false;
     if (uplink_) uplink_->flush();
     return !uplink_ || uplink_->idle();
   };
   console_.on_idle([this] { loop_.stop(); });
   if (uplink_) uplink_->on_idle([this] { loop_.stop(); });
-  while (!idle() && stop_signals_.size() == signals)
-    if (!loop_.run_until(deadline)) return;
+  while (!idle() && stop_signals_.size() == signals && !deadline.passed())
+    loop_.run_until(Deadline::at(std::min(deadline.time(), Clock::now() + kFilePeriod)));
 }
 
 }  // namespace

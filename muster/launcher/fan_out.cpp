@@ -314,7 +314,7 @@ void FanOutRun::wait_for_last_words() {
                                                         : kLastWordTime;
   TimePoint caught_up = Clock::now();
   while (!deserted && stop_signals_.size() == signals) {
-    const bool behind = stop_signals_.empty() && !console_.idle();
+    const bool behind = stop_signals_.empty() && !console_.idle_or_stuck(kFlushTime);
     if (behind) caught_up = Clock::now();
     const TimePoint until = std::max(caught_up, head_.last_output()) + each;
     if (!loop_.run_until(behind ? Deadline::in(kShowPeriod) : Deadline::at(until)) && !behind && until <= Clock::now())
@@ -335,8 +335,8 @@ void FanOutRun::wait_for_console() {
   const size_t signals = stop_signals_.size();
   const Deadline deadline = Deadline::at(stop_signals_.empty() ? TimePoint::max() : Clock::now() + kFlushTime);
   console_.on_idle([this] { loop_.stop(); });
-  while (!console_.idle() && stop_signals_.size() == signals)
-    if (!loop_.run_until(deadline) && deadline.passed()) return;
+  while (!console_.idle_or_stuck(kFlushTime) && stop_signals_.size() == signals && !deadline.passed())
+    loop_.run_until(Deadline::at(std::min(deadline.time(), Clock::now() + kShowPeriod)));
 }
 
 // Until the agents that are there have ended: one of them may still write the record.

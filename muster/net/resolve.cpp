@@ -3,20 +3,17 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <csignal>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 
+#include "muster/base/detached_thread.h"
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/net/interfaces.h"
@@ -33,16 +30,9 @@ class Inquiry {
       failure_ = system_error(errno, "cannot ask the resolver");
       return;
     }
-    // Signals are for the thread that has always been there.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      std::thread([ask = std::move(ask), shared = shared_] { shared->set(ask()); }).detach();
-    } catch (const std::system_error& error) {
-      failure_ = no_process_error(error.code().value(), "cannot start a thread");
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    auto started = start_detached_thread([ask = std::move(ask), shared = shared_] { shared->set(ask()); },
+                                         "cannot start a thread");
+    if (!started) failure_ = started.error();
     if (failure_) shared_->wake();
   }
 

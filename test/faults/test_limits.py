@@ -167,3 +167,49 @@ def test_log_files_on_a_file_system_that_does_not_respond(start_muster, tmp_path
     assert process.returncode == 0, said.decode()
     assert b"lines are being dropped: " in said and b"is on a file system that does not respond" in said
     assert b"lost" not in said
+
+
+@NODES
+def test_a_stdout_on_a_file_system_that_does_not_respond(start_muster, tmp_path, disk, nodes):
+    """Worker and job end as without it, and stderr names the file. What the file is given later is complete."""
+    script = "echo begin >&2; while ! [ -e $1 ]; do sleep 0.02; done; echo written; echo end >&2"
+    with open(disk / "out", "wb") as out:
+        process = start_muster(
+            ["run", *nodes, *(["--lease", 2] if nodes else []), "--label", "none", "--events", disk / "events",
+             "--no-python", "/bin/sh", "-c", script, "sh", tmp_path / "go"],
+            stdout=out, stderr=subprocess.PIPE)
+    workers = 2 if nodes else 1
+    for _ in range(workers):
+        assert process.stderr.readline() == b"begin\n"
+    subprocess.run(["fsfreeze", "--freeze", disk], check=True)
+    (tmp_path / "go").touch()
+    for _ in range(workers):
+        assert process.stderr.readline() == b"end\n"
+    said = process.stderr.readline()
+    assert said.startswith(b"muster: warning: stdout: the last "), said.decode()
+    assert b"are lost: %s is on a file system that does not respond" % os.fsencode(disk / "out") in said
+    said = process.stderr.readline()
+    assert said.startswith(b"muster: warning: --events %s: the last " % os.fsencode(disk / "events")), said.decode()
+    subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)
+    assert process.wait(TIMEOUT) == 0, process.stderr.read().decode()
+
+
+def test_a_round_and_a_report_on_a_file_system_that_does_not_respond(start_muster, tmp_path, disk):
+    """The next round runs without log files, and the end does not wait for the report."""
+    script = "echo begin $TORCHELASTIC_RESTART_COUNT; while ! [ -e $1 ]; do sleep 0.02; done; exit 7"
+    process = start_muster(
+        ["run", "--max-restarts", 1, "--log-dir", disk, "--report", disk / "report.json", "--label", "none", "--no-python",
+         "/bin/sh", "-c", script, "sh", tmp_path / "go"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"begin 0\n"
+    subprocess.run(["fsfreeze", "--freeze", disk], check=True)
+    (tmp_path / "go").touch()
+    assert process.stdout.readline() == b"begin 1\n"
+    said = b""
+    while b"the report is lost" not in said:
+        line = process.stderr.readline()
+        assert line, said.decode()
+        said += line
+    subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)
+    assert process.wait(TIMEOUT) == 7, said.decode()
+    assert b"no log files from now on: " in said and said.count(b"is on a file system that does not respond") >= 2

@@ -57,7 +57,7 @@ std::string fit_columns(std::string_view text, std::string_view tail, size_t col
 ConsoleSink::ConsoleSink(net::EventLoop& loop, int fd) : loop_(loop), fd_(fd) { classify(); }
 
 ConsoleSink::~ConsoleSink() {
-  if (watching_) loop_.unwatch(fd_);
+  if (watching_) loop_.unwatch(to_poll().fd);
   loop_.cancel(patience_);
   loop_.cancel(pace_timer_);
 }
@@ -72,6 +72,8 @@ void ConsoleSink::classify() {
   pipe_ = S_ISFIFO(status.st_mode);
   if (S_ISSOCK(status.st_mode)) {
     access_ = Access::kSocket;
+  } else if (S_ISREG(status.st_mode)) {
+    access_ = Access::kFile;
   } else if (terminal_ || pipe_) {
     // O_NONBLOCK is a property of the open file, which we share with whoever started us: open one of our own.
     std::string path = fmt::format("/proc/self/fd/{}", fd_);
@@ -179,7 +181,12 @@ void ConsoleSink::draw_live_line() {
 
 // Until the queue is empty, or the descriptor takes no more for now.
 void ConsoleSink::write_queue() {
-  // A file takes everything; others have their turn after a few writes.
+  if (access_ == Access::kFile) {
+    if (queued() == 0 && !appender_) return;
+    if (start_appender()) return hand_over();
+    access_ = Access::kDirect;
+  }
+  // What never waits takes everything; others have their turn after a few writes.
   for (int i = 0; queued() > 0 && (i < kWritesPerEvent || access_ == Access::kDirect) && !broken_; ++i) {
     ssize_t n = write_once(std::string_view(queue_).substr(head_));
     if (n >= 0) {
@@ -202,9 +209,36 @@ void ConsoleSink::write_queue() {
   update_watch();
 }
 
+bool ConsoleSink::start_appender() {
+  if (appender_) return true;
+  auto started = Appender::start(fd_);
+  if (started) appender_ = *std::move(started);
+  return appender_ != nullptr;
+}
+
+// A file: its thread writes one part while the queue gathers the next.
+void ConsoleSink::hand_over() {
+  if (auto failure = appender_->take_failure()) handle_error(failure->error, failure->lost_lines);
+  if (queued() > 0 && !broken_ && appender_->waiting() < kBatch) {
+    pacer_.reader_took(queued());
+    appender_->append(queue_);
+  }
+  update_watch();
+}
+
+std::string ConsoleSink::stuck_file(Duration lasting) const {
+  return appender_ && !broken_ && appender_->stuck(lasting) ? appender_->path() : std::string();
+}
+
+pollfd ConsoleSink::to_poll() const {
+  if (appender_) return {appender_->done_fd(), POLLIN, 0};
+  return {fd_, POLLOUT, 0};
+}
+
 ssize_t ConsoleSink::write_once(std::string_view bytes) {
   switch (access_) {
     case Access::kDirect:
+    case Access::kFile:
     case Access::kNonblocking:
       return ::write(fd_, bytes.data(), bytes.size());
     case Access::kSocket:
@@ -221,7 +255,8 @@ ssize_t ConsoleSink::write_once(std::string_view bytes) {
   return -1;
 }
 
-void ConsoleSink::handle_error(int error) {
+// `lost_before`: lines that were to be written before those of the queue.
+void ConsoleSink::handle_error(int error, uint64_t lost_before) {
   if (error != ENOSPC && error != EDQUOT && error != EFBIG) {
     broken_ = true;  // the reader has gone
     live_line_.clear();
@@ -232,7 +267,7 @@ void ConsoleSink::handle_error(int error) {
   } else {
     auto from = queue_.begin() + static_cast<std::ptrdiff_t>(head_);
     bool first = lost_lines_ == 0;
-    lost_lines_ += static_cast<uint64_t>(std::count(from, queue_.end(), '\n'));
+    lost_lines_ += lost_before + static_cast<uint64_t>(std::count(from, queue_.end(), '\n'));
     if (first && on_lost) on_lost(error);
   }
   queue_.clear();
@@ -240,18 +275,18 @@ void ConsoleSink::handle_error(int error) {
 }
 
 void ConsoleSink::update_watch() {
-  bool wanted = !broken_ && access_ != Access::kDirect && (queued() > 0 || behind_);
+  const bool busy = queued() > 0 || behind_ || (appender_ && !appender_->idle());
+  const bool wanted = !broken_ && access_ != Access::kDirect && busy;
   if (wanted == watching_) return;
   watching_ = wanted;
-  if (!wanted) {
-    loop_.unwatch(fd_);
-    return;
-  }
-  loop_.watch(fd_, EPOLLOUT, [this](uint32_t) { catch_up(); });
+  const pollfd ready = to_poll();
+  if (!wanted) return loop_.unwatch(ready.fd);
+  loop_.watch(ready.fd, appender_ ? EPOLLIN : EPOLLOUT, [this](uint32_t) { catch_up(); });
 }
 
 // The descriptor takes more.
 void ConsoleSink::catch_up() {
+  if (appender_) appender_->clear_done();
   write_queue();
   for (int i = 0; behind_ && queued() == 0 && !broken_ && i < kWritesPerEvent; ++i) {
     refill();
@@ -290,18 +325,19 @@ bool ConsoleSink::has_room() const {
   return pacer_.has_room() && !spool_is_full;
 }
 
-bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_); }
+bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_ && (!appender_ || appender_->idle())); }
 
 uint64_t ConsoleSink::unwritten() const {
   if (broken_) return 0;
-  return queued() + incoming_.size() + spool_.size() - std::min(spool_.size(), spool_read_);
+  return (appender_ ? appender_->waiting() : 0) + queued() + incoming_.size() + spool_.size() -
+         std::min(spool_.size(), spool_read_);
 }
 
 // Starts and stops waiting for a reader that is merely busy, and tells those who wait for us.
 void ConsoleSink::notify() {
   if (!has_room()) {
     if (!std::exchange(full_, true) && !behind_) {
-      patience_ = loop_.call_after(kPatience, [this] { fall_behind(); });
+      patience_ = loop_.call_after(access_ == Access::kFile ? kFilePatience : kPatience, [this] { fall_behind(); });
     }
   } else if (std::exchange(full_, false)) {
     loop_.cancel(patience_);

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <poll.h>
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "muster/agent/output/appender.h"
 #include "muster/agent/output/capped_file.h"
 #include "muster/agent/output/pacer.h"
 #include "muster/base/clock.h"
@@ -23,6 +26,8 @@ class ConsoleSink {
  public:
   // A reader that is merely busy for a moment costs no spool; one that has stopped delays workers by this at most.
   static constexpr Duration kPatience = std::chrono::milliseconds(100);
+  // A file has no reader. A slow disk delays workers; one that does nothing for this long does not respond.
+  static constexpr Duration kFilePatience = std::chrono::seconds(2);
 
   // Does not own `fd`. SIGPIPE must be ignored.
   ConsoleSink(net::EventLoop& loop, int fd);
@@ -51,19 +56,22 @@ class ConsoleSink {
   bool has_room() const;
   bool idle() const;           // all is written
   uint64_t unwritten() const;  // bytes that wait for the descriptor
+  // A file whose file system has not responded for so long, or "": it is not stuck.
+  std::string stuck_file(Duration lasting) const;
   bool broken() const { return broken_; }
   uint64_t dropped_lines() const { return spool_.dropped_lines() + lost_lines_; }
   std::function<void()> on_room;  // has_room() is true again
   std::function<void()> on_idle;
   std::function<void(int error)> on_lost;  // a file on a full disk: called at the first line that is lost
 
-  // Writes what the descriptor takes now; for when the loop does not run. write_fd() is what to poll then.
+  // Writes what the descriptor takes now; for when the loop does not run. to_poll() is what to poll then.
   void flush_some();
-  int write_fd() const { return fd_; }
+  pollfd to_poll() const;
 
  private:
   enum class Access {
-    kDirect,       // a regular file, /dev/null: a write does not wait for anybody
+    kDirect,       // /dev/null: a write does not wait; or a regular file when no thread can be started
+    kFile,         // a regular file: a thread writes it
     kNonblocking,  // a pipe or terminal, opened anew
     kSocket,       // MSG_DONTWAIT
     kPolled,       // neither was possible: poll, then a write that fits
@@ -73,8 +81,10 @@ class ConsoleSink {
   void schedule();
   void pass_on();
   void write_queue();
+  bool start_appender();
+  void hand_over();
   ssize_t write_once(std::string_view bytes);
-  void handle_error(int error);
+  void handle_error(int error, uint64_t lost_before = 0);
   void refill();
   void catch_up();
   void fall_behind();
@@ -92,6 +102,8 @@ class ConsoleSink {
   bool pipe_ = false;
   bool enlarged_ = false;
   bool broken_ = false;
+
+  std::unique_ptr<Appender> appender_;  // of a regular file, from its first byte on
 
   std::string queue_;  // next to be written, from head_ on
   size_t head_ = 0;

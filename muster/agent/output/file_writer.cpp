@@ -1,8 +1,6 @@
 #include "muster/agent/output/file_writer.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -10,12 +8,17 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "muster/base/detached_thread.h"
+
 namespace muster::agent {
+
+namespace {
+
+constexpr auto kOpenPatience = std::chrono::seconds(1);  // its directory was made a moment ago
+
+}  // namespace
 
 // Both threads', under `mutex`, but for `file` and `writing`, which are the thread's.
 struct WrittenFile::Shared {
@@ -176,22 +179,17 @@ FileWriter::~FileWriter() {
 }
 
 Result<WrittenFile> FileWriter::create(const std::string& path, uint64_t cap) {
-  MUSTER_TRY(CappedFile file, CappedFile::create(path, cap));
+  auto created = call_with_deadline<std::shared_ptr<Result<CappedFile>>>(
+      Deadline::in(kOpenPatience), [=] { return std::make_shared<Result<CappedFile>>(CappedFile::create(path, cap)); });
+  if (!created)
+    return Error{ErrorKind::kTimeout,
+                 fmt::format("cannot create the log file {}: its file system does not respond", path),
+                 "name another directory with --log-dir"};
+  MUSTER_TRY(CappedFile file, std::move(**created));
   if (!started_) {
     if (!shared_->ready) return system_error(errno, "eventfd");
-    // Signals are for the thread that has always been there.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::optional<Error> failure;
-    try {
-      // Detached: when its file system never responds, the process ends without it.
-      std::thread([shared = shared_] { shared->serve(); }).detach();
-    } catch (const std::system_error& error) {
-      failure = no_process_error(error.code().value(), "cannot start the thread that writes log files");
-    }
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    if (failure) return *failure;
+    MUSTER_TRY_VOID(start_detached_thread([shared = shared_] { shared->serve(); },
+                                          "cannot start the thread that writes log files"));
     started_ = true;
     loop_.watch(shared_->ready.get(), EPOLLIN, [this](uint32_t) { woken(); });
   }

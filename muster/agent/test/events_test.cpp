@@ -162,6 +162,7 @@ TEST_F(EventsTest, TimesAreRealForMusterRun) {
   auto events = Events::open(job_, console);
   ASSERT_TRUE(events) << events.error().message;
   events->rendezvous(1ms, 0);
+  events->agent_ended("", 0);  // waits until the file is written
   EXPECT_GT(json::parse(lines().at(0))["timestamp"].get<int64_t>(), 1'700'000'000'000);
 }
 

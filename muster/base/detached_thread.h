@@ -1,0 +1,46 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "muster/base/clock.h"
+#include "muster/base/result.h"
+
+namespace muster {
+
+// Starts a thread that is never joined: if a system call holds it for ever, the process goes on without it. It blocks all
+// signals, so that they go to the thread that handles them. `body` must own what it uses. An error names the limit of
+// processes if that is why; `what` says what the thread is for: "cannot start the thread that writes log files".
+Result<void> start_detached_thread(std::function<void()> body, std::string what);
+
+// Calls `call` on a thread of its own and waits for it until the deadline. Empty: it has not returned, and may do so at any
+// time, so `call` must own what it uses. If no thread can be started the caller's own thread makes the call, without a
+// deadline.
+template <typename Answer>
+std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer()> call) {
+  struct Shared {
+    std::mutex mutex;
+    std::condition_variable returned;
+    std::optional<Answer> answer;
+  };
+  auto shared = std::make_shared<Shared>();
+  auto started = start_detached_thread(
+      [shared, call] {
+        Answer answer = call();
+        std::lock_guard lock(shared->mutex);
+        shared->answer = std::move(answer);
+        shared->returned.notify_one();
+      },
+      "cannot start a thread");
+  if (!started) return call();
+  std::unique_lock lock(shared->mutex);
+  shared->returned.wait_for(lock, std::chrono::milliseconds(deadline.poll_timeout()),
+                            [&] { return shared->answer.has_value(); });
+  return std::move(shared->answer);
+}
+
+}  // namespace muster
