@@ -3,6 +3,7 @@
 #include "muster/agent/error_file.h"
 #include "muster/agent/publication.h"
 #include "muster/agent/stop_cause.h"
+#include "muster/base/detached_thread.h"
 #include "muster/process/own_environment.h"
 #include "muster/process/signals.h"
 #include "muster/rendezvous/protocol.h"
@@ -12,6 +13,13 @@ namespace {
 
 constexpr int kTorchrunFailed = 1;
 constexpr int kSignalBase = 128;
+constexpr auto kCopyTime = std::chrono::seconds(2);  // for the file systems of two error files
+
+Result<void> copy_with_code(const std::string& from, const std::string& to, int code) {
+  MUSTER_TRY(std::string text, read_regular_file(from));
+  MUSTER_TRY(std::string copy, error_file_with_code(text, code));
+  return write_whole_file(to, copy);
+}
 
 }  // namespace
 
@@ -102,10 +110,14 @@ void Conclusion::publish(const Report& report) {
 void Conclusion::copy_error_file(const WorkerOutcome& root) {
   const std::string* target = find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
   if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
-  auto text = read_regular_file(root.error_file_path);
-  auto copy = text ? error_file_with_code(*text, root.status.popen_code()) : Result<std::string>(text.error());
-  auto written = copy ? write_whole_file(*target, *copy) : Result<void>(copy.error());
-  if (!written) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, written.error().text());
+  auto written = call_with_deadline<Result<void>>(
+      Deadline::in(kCopyTime), [from = root.error_file_path, to = *target, code = root.status.popen_code()] {
+        return copy_with_code(from, to, code);
+      });
+  const std::string why = !written    ? "a file system does not respond"
+                          : !*written ? written->error().text()
+                                      : std::string();
+  if (!why.empty()) console_.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, why);
 }
 
 void Conclusion::record_ends(const Crew& crew, const std::string& failure) {

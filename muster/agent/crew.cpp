@@ -14,11 +14,16 @@
 namespace muster::agent {
 namespace {
 
-void read_error_file(WorkerOutcome& outcome, const std::string& path, Log& log) {
-  if (path.empty() || ::access(path.c_str(), F_OK) != 0) return;
+// For the file system of a round's error files, all together.
+constexpr auto kErrorFileTime = std::chrono::seconds(2);
+
+void take_error_file(WorkerOutcome& outcome, const std::string& path, Deadline deadline, Log& log) {
+  auto text = read_error_file(path, deadline);
+  if (text && !*text) return;
+  if (!text && text.error().kind == ErrorKind::kTimeout)
+    return log.warn("the error file of rank {}, {}, cannot be read: {}", outcome.rank, path, text.error().text());
   outcome.error_file_path = path;
-  auto text = read_regular_file(path);
-  auto parsed = text ? parse_error_file(*text) : Result<ErrorFile>(text.error());
+  auto parsed = text ? parse_error_file(**text) : Result<ErrorFile>(text.error());
   if (parsed) {
     outcome.error_file = *std::move(parsed);
   } else {
@@ -218,6 +223,7 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
   // The resolver may take its time, and torchrun alone wants the full name.
   std::string host =
       job_.flavor == Flavor::kMuster ? round_.host : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
+  const Deadline error_files = Deadline::in(kErrorFileTime);
   std::vector<WorkerOutcome> outcomes;
   for (const Worker& worker : workers_) {
     int local_rank = worker.placement.local_rank;
@@ -236,18 +242,20 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
     outcome.stdout_log = output_.log_file(local_rank, Stream::kStdout);
     outcome.stderr_log = output_.log_file(local_rank, Stream::kStderr);
     outcome.oom = worker.oom;
-    if (!worker.status.success()) read_error_file(outcome, layout_.error_file(round_.round, local_rank), log);
+    if (!worker.status.success())
+      take_error_file(outcome, layout_.error_file(round_.round, local_rank), error_files, log);
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;
 }
 
 void Crew::record_ends(Events& events, bool failed) const {
+  const Deadline error_files = Deadline::in(kErrorFileTime);
   for (const Worker& worker : workers_) {
     std::string raw_error;
     const std::string path = layout_.error_file(round_.round, worker.placement.local_rank);
-    if (failed && !worker.status.success() && !path.empty())
-      if (auto text = read_regular_file(path)) raw_error = *std::move(text);
+    if (failed && !worker.status.success())
+      if (auto text = read_error_file(path, error_files); text && *text) raw_error = **std::move(text);
     events.worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, plan_.restarts, failed);
   }
 }

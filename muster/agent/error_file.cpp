@@ -1,8 +1,12 @@
 #include "muster/agent/error_file.h"
 
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "muster/agent/python_json.h"
+#include "muster/base/detached_thread.h"
+#include "muster/base/fd.h"
 #include "muster/base/strings.h"
 
 namespace muster::agent {
@@ -72,6 +76,18 @@ Result<std::string> error_file_with_code(std::string_view text, int code) {
   // The plain form has no place for it; PyTorch copies such a file as it is.
   if (json["message"].is_object() && code != 0) json["message"]["errorCode"] = code;
   return python_json(json);
+}
+
+Result<std::optional<std::string>> read_error_file(const std::string& path, Deadline deadline) {
+  using Text = Result<std::optional<std::string>>;
+  if (path.empty()) return std::optional<std::string>();
+  auto text = call_with_deadline<Text>(deadline, [path]() -> Text {
+    if (::access(path.c_str(), F_OK) != 0) return std::optional<std::string>();
+    MUSTER_TRY(std::string all, read_regular_file(path));
+    return std::optional<std::string>(std::move(all));
+  });
+  if (!text) return Error{ErrorKind::kTimeout, "its file system does not respond", {}};
+  return *std::move(text);
 }
 
 }  // namespace muster::agent

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "muster/base/clock.h"
 #include "muster/base/result.h"
 
 namespace muster::agent {
@@ -21,5 +22,9 @@ Result<ErrorFile> parse_error_file(std::string_view json);
 
 // The root cause's file with "errorCode" added, for the launcher's own TORCHELASTIC_ERROR_FILE.
 Result<std::string> error_file_with_code(std::string_view json, int code);
+
+// The text of a worker's error file; empty: there is none. A file system that does not respond until the deadline is an
+// error.
+Result<std::optional<std::string>> read_error_file(const std::string& path, Deadline deadline);
 
 }  // namespace muster::agent

@@ -40,25 +40,26 @@ Result<EventsFile> EventsFile::open(const std::string& path) {
     Fd fd;
     int error;
   };
-  auto opened = call_with_deadline<std::shared_ptr<Opened>>(Deadline::in(kOpenPatience), [path] {
+  auto opened = call_with_deadline<Opened>(Deadline::in(kOpenPatience), [path] {
     constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     Fd fd(::open(path.c_str(), kFlags, 0666));
-    return std::make_shared<Opened>(std::move(fd), errno);
+    const int error = errno;
+    return Opened{std::move(fd), error};
   });
   const std::string failed = fmt::format("--events {} cannot be written", path);
   constexpr const char* kAnother = "give a file in a directory you may write to";
   if (!opened) return Error{ErrorKind::kUsage, failed + ": its file system does not respond", kAnother};
   EventsFile file;
   file.path_ = path;
-  file.fd_ = std::move((*opened)->fd);
+  file.fd_ = std::move(opened->fd);
   struct stat status {};
   if (file.fd_ && ::fstat(file.fd_.get(), &status) == 0 && S_ISREG(status.st_mode)) {
     if (auto started = Appender::start(file.fd_.get())) file.appender_ = *std::move(started);  // else we write it
   }
   if (file.fd_) return file;
-  if ((*opened)->error == ENXIO)
+  if (opened->error == ENXIO)
     return Error{ErrorKind::kUsage, failed + ": it is a FIFO without a reader", "start its reader first"};
-  return Error{ErrorKind::kUsage, system_error((*opened)->error, failed).message, kAnother};
+  return Error{ErrorKind::kUsage, system_error(opened->error, failed).message, kAnother};
 }
 
 void EventsFile::write(std::string_view lines, Log& log) {

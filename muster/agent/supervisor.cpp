@@ -351,18 +351,18 @@ Result<std::string> Supervisor::make_attempt(const RoundPlan& plan) {
   Duration patience = kDirectoryTime;
   if (job_.membership)  // the warden takes an agent that does nothing for a lease for one that hangs
     patience = std::clamp((context_.link->lease_until() - Clock::now()) / 2, kLeastDirectoryTime, patience);
-  auto made = call_with_deadline<std::shared_ptr<Made>>(
+  auto made = call_with_deadline<Made>(
       Deadline::in(patience),
       [layout = *layout_, round = plan.round, workers = job_.workers, first = plan.first_rank]() mutable {
         auto note = layout.make_attempt(round, workers, first);
-        return std::make_shared<Made>(Made{std::move(layout), std::move(note)});
+        return Made{std::move(layout), std::move(note)};
       });
   if (!made) {
     layout_->disable();
     return fmt::format("no log files from now on: {} is on a file system that does not respond", layout_->run_dir());
   }
-  *layout_ = std::move((*made)->layout);
-  return std::move((*made)->note);
+  *layout_ = std::move(made->layout);
+  return std::move(made->note);
 }
 
 // --- Signals ----------------------------------------------------------------------------------------------------

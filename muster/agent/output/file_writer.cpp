@@ -179,13 +179,13 @@ FileWriter::~FileWriter() {
 }
 
 Result<WrittenFile> FileWriter::create(const std::string& path, uint64_t cap) {
-  auto created = call_with_deadline<std::shared_ptr<Result<CappedFile>>>(
-      Deadline::in(kOpenPatience), [=] { return std::make_shared<Result<CappedFile>>(CappedFile::create(path, cap)); });
+  auto created = call_with_deadline<Result<CappedFile>>(Deadline::in(kOpenPatience),
+                                                        [=] { return CappedFile::create(path, cap); });
   if (!created)
     return Error{ErrorKind::kTimeout,
                  fmt::format("cannot create the log file {}: its file system does not respond", path),
                  "name another directory with --log-dir"};
-  MUSTER_TRY(CappedFile file, std::move(**created));
+  MUSTER_TRY(CappedFile file, *std::move(created));
   if (!started_) {
     if (!shared_->ready) return system_error(errno, "eventfd");
     MUSTER_TRY_VOID(start_detached_thread([shared = shared_] { shared->serve(); },
