@@ -73,12 +73,25 @@ PathKind path_kind(const std::string& path) {
   return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;
 }
 
+// Why a report must not replace this file; empty if it may. A report replaces an earlier one, and nothing else.
+std::string worth_keeping(const std::string& path, const struct stat& status) {
+  if (!S_ISREG(status.st_mode)) return {};
+  for (int stream : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat own {};
+    if (::fstat(stream, &own) == 0 && own.st_dev == status.st_dev && own.st_ino == status.st_ino)
+      return "muster's own output goes there";
+  }
+  return status.st_size == 0 || beginning_of(path).starts_with('{') ? "" : "it holds something else than a report";
+}
+
 Result<void> can_create(const std::string& path) {
   auto no = [&](int reason) { return system_error(reason, fmt::format("'{}' cannot be written", path)); };
   struct stat status {};
   if (::stat(path.c_str(), &status) == 0) {
     if (S_ISDIR(status.st_mode)) return no(EISDIR);
     if (::access(path.c_str(), W_OK) != 0) return no(errno);
+    if (std::string why = worth_keeping(path, status); !why.empty())
+      return Error{ErrorKind::kUsage, fmt::format("'{}' would be overwritten: {}", path, why), {}};
     return {};
   }
   const size_t slash = path.rfind('/');

@@ -312,7 +312,8 @@ Result<void> Planner::plan_failures() {
   job_.signals_to_handle = signals.signals;
   if (!assignment_) job_.report_file = text(Opt::kReport);  // an agent's launcher writes it
   if (auto can = job_.report_file.empty() ? Result<void>() : facts_.can_create(job_.report_file); !can)
-    return about(Opt::kReport, {ErrorKind::kUsage, can.error().message, "give a file in a directory you may write to"});
+    return about(Opt::kReport, {ErrorKind::kUsage, can.error().message,
+                                "name a new file, or an earlier report, in a directory you may write to"});
   return {};
 }
 

@@ -275,3 +275,21 @@ def test_torchrun_ends_as_torchrun_does(refused):
         ["torchrun", "--nnodes", 2, "--node-rank", 2, "SCRIPT"], code=1, **torchrun
     )
     assert "PET_STANDALONE" in refused(["torchrun", "SCRIPT"], env={"PET_STANDALONE": ""}, code=1, **torchrun)
+
+
+def test_a_report_replaces_nothing_but_a_report(refused, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text("print('trained')\n")
+    assert "would be overwritten: it holds something else than a report" in refused(["run", "--report", script, script])
+    assert script.read_text() == "print('trained')\n"
+
+
+def test_a_report_does_not_go_where_the_output_goes(muster_path, tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("{ kept\n")
+    with log.open("a") as stdout:
+        done = subprocess.run(
+            [muster_path, "run", "--report", "/dev/stdout", "--no-python", "true"], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, log.read_text()) == (2, "{ kept\n"), done.stderr
+    assert "muster's own output goes there" in done.stderr
