@@ -284,12 +284,12 @@ def test_a_report_replaces_nothing_but_a_report(refused, tmp_path):
     assert script.read_text() == "print('trained')\n"
 
 
-def test_a_report_does_not_go_where_the_output_goes(muster_path, tmp_path):
+def test_a_report_does_not_go_where_the_output_goes(muster, tmp_path):
     log = tmp_path / "log.txt"
     log.write_text("{ kept\n")
     with log.open("a") as stdout:
         done = subprocess.run(
-            [muster_path, "run", "--report", "/dev/stdout", "--no-python", "true"], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+            [muster, "run", "--report", "/dev/stdout", "--no-python", "true"], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, log.read_text()) == (2, "{ kept\n"), done.stderr
     assert "muster's own output goes there" in done.stderr
