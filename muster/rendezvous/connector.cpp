@@ -55,10 +55,10 @@ void set_option(int socket, int level, int name, int value = 1) {
 // a quiet hour, the end of a long set-up. The kernel's probes keep it known and cost the coordinator's loop nothing. They
 // decide nothing: how long silence is borne is said by leases, so many probes may fail.
 void keep_known(int socket) {
-  constexpr int kIdle_s = 2, kMostProbes = 127;
+  constexpr int kIdleSeconds = 2, kMostProbes = 127;
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdle_s);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kIdle_s);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, kIdleSeconds);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, kMostProbes);
 }
 
