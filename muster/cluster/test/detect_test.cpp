@@ -63,7 +63,7 @@ std::string meaning(const Surroundings& found, const std::string& name) {
 }
 
 TEST(SchedulerJob, IsWhatTheCommandsShow) {
-  auto job = [](std::map<std::string, std::string> variables) {
+  auto job = [](const std::map<std::string, std::string>& variables) {
     return scheduler_job([variables](const std::string& name) {
       auto found = variables.find(name);
       return found == variables.end() ? std::nullopt : std::optional(found->second);
