@@ -10,7 +10,6 @@
 #include <cstring>
 #include <ctime>
 #include <iterator>
-#include <thread>
 #include <utility>
 
 #include "muster/agent/output/console_sink.h"
@@ -110,11 +109,6 @@ void Console::flush(Deadline deadline) {
 
 bool Console::broken(Stream stream) const { return sink(stream).broken(); }
 bool Console::idle() const { return sinks_[0]->idle() && sinks_[1]->idle(); }
-
-void Console::wait_until_taken(Deadline deadline) const {
-  constexpr auto kLook = std::chrono::milliseconds(1);
-  while (!(sinks_[0]->taken() && sinks_[1]->taken()) && !deadline.passed()) std::this_thread::sleep_for(kLook);
-}
 
 bool Console::idle_or_stuck(Duration lasting) const {
   return std::all_of(std::begin(sinks_), std::end(sinks_),

@@ -74,9 +74,6 @@ class Console {
   // True when all accepted bytes are written.
   bool idle() const;
   void on_idle(std::function<void()> callback);
-  // Blocks until the readers of pipes and sockets have read everything, or until the deadline. A scheduler may drop what
-  // it has not read when the process ends: srun does when another task of the step was killed.
-  void wait_until_taken(Deadline deadline) const;
   // True when all accepted bytes are written but for those of a file whose file system has not responded for so long:
   // to wait for more of it is in vain.
   bool idle_or_stuck(Duration lasting) const;

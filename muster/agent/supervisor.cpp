@@ -50,8 +50,6 @@ constexpr auto kSuspendDelay = std::chrono::milliseconds(50);
 constexpr auto kMemoryPeriod = std::chrono::seconds(10);
 // For the reader of a console that belongs to a job that has been asked to end, or has not begun.
 constexpr auto kFlushTime = std::chrono::seconds(5);
-// For the readers of the console to read what has been written.
-constexpr auto kTakenTime = std::chrono::milliseconds(500);
 // How often the agent checks whether a file system still responds.
 constexpr auto kFilePeriod = std::chrono::milliseconds(250);
 
@@ -560,8 +558,6 @@ int Supervisor::conclude() {
   if (uplink_) {
     uplink_->end();
     wait_for_console();
-  } else {
-    console_.wait_until_taken(Deadline::in(kTakenTime));
   }
   return code;
 }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -324,15 +323,6 @@ bool ConsoleSink::has_room() const {
   if (!behind_) return queued() < kFull;
   const bool spool_is_full = holds_back_ && spool_cap_ > 0 && spool_.size() >= spool_cap_;  // a cap of 0: no limit
   return pacer_.has_room() && !spool_is_full;
-}
-
-bool ConsoleSink::taken() const {
-  struct stat status {};
-  int unread = 0;
-  if (broken_ || ::fstat(fd_, &status) != 0) return true;
-  if (S_ISFIFO(status.st_mode)) return ::ioctl(fd_, FIONREAD, &unread) != 0 || unread == 0;
-  if (S_ISSOCK(status.st_mode)) return ::ioctl(fd_, SIOCOUTQ, &unread) != 0 || unread == 0;
-  return true;
 }
 
 bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_ && (!appender_ || appender_->idle())); }

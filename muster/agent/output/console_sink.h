@@ -56,7 +56,6 @@ class ConsoleSink {
   bool has_room() const;
   bool idle() const;           // all is written
   uint64_t unwritten() const;  // bytes that wait for the descriptor
-  bool taken() const;          // the reader of a pipe or socket has read all that was written
   // A file whose file system has not responded for so long, or "": it is not stuck.
   std::string stuck_file(Duration lasting) const;
   bool broken() const { return broken_; }
