@@ -142,12 +142,16 @@ class Warden {
   // that it has stopped before, so the warden looks again.
   void hold_or_continue() {
     loop_.cancel(hold_timer_);
+    if (!killed_because_.empty()) return;
     if (!asking_ && !agent_is_stopped_) return halt_.resume();
-    const bool all_stand_still = halt_.stop(Deadline::in(kHaltTime), agent_);
-    if (!all_stand_still && lease_)
-      return kill_everything("its processes must stand still, but start others faster than they can be stopped");
+    stop_all_below();
     hold_timer_ = loop_.call_after(next_look_, [this] { hold_or_continue(); });
     next_look_ = std::min(2 * next_look_, kLastLook);
+  }
+
+  void stop_all_below() {
+    if (!halt_.stop(kHaltTime, agent_) && lease_)
+      kill_everything("its processes must stand still, but start others faster than they can be stopped");
   }
 
   void look_at_launcher() {
@@ -162,10 +166,11 @@ class Warden {
     if (agent_runs) send_signal(agent_fd_, SIGSTOP);
     pollfd ended{agent_fd_.get(), POLLIN, 0};
     do {
-      halt_.stop(Deadline::in(kHaltTime), agent_);
+      stop_all_below();
+      if (!killed_because_.empty()) return;
     } while (::poll(&ended, 1, static_cast<int>(kLauncherLook.count())) <= 0 && state_of(options_.launcher) == 'T');
-    if (agent_runs) send_signal(agent_fd_, SIGCONT);
     if (lease_) lease_->look();
+    if (agent_runs) send_signal(agent_fd_, SIGCONT);
     hold_or_continue();
   }
 

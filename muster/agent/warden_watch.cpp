@@ -54,9 +54,9 @@ void WardenWatch::look() {
 }
 
 void WardenWatch::hold() {
-  if (halt_.stop(Deadline::in(kHaltTime)) || !link_.terms() || ended_) return;
+  if (halt_.stop(kHaltTime) || !link_.terms() || ended_) return;
   ended_ = true;
-  end_("the lease of this node has ended, and its workers start processes faster than they can be stopped");
+  end_("the workers of this node must stand still, but start processes faster than they can be stopped");
 }
 
 // As if this process were stopped too: its timers must not count the time against the coordinator.

@@ -3,17 +3,25 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "muster/process/proc.h"
 
 namespace muster::process {
 
-bool Halt::stop(Deadline deadline, pid_t spared) {
+bool Halt::stop(Duration patience, pid_t spared) {
   constexpr int kQuietLooks = 2;
+  // A look takes milliseconds. If one took longer, this process was stopped, or had no processor: a scheduler that
+  // suspends a job stops the agent, and then, in the middle of the sweep that follows from it, the warden.
+  constexpr Duration kLongestLook = std::chrono::milliseconds(100);
+  Duration used{};
   Sweep sweep;
   sweep.spared = spared;
   for (int quiet = 0; quiet < kQuietLooks;) {
+    const TimePoint began = Clock::now();
     quiet = look(sweep) ? 0 : quiet + 1;
-    if (quiet < kQuietLooks && deadline.passed()) return false;
+    used += std::min<Duration>(Clock::now() - began, kLongestLook);
+    if (quiet < kQuietLooks && used > patience) return false;
   }
   return true;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <set>
+#include <thread>
 
 #include "muster/process/descendants.h"
 #include "muster/process/proc.h"
@@ -49,7 +50,7 @@ bool stands_still(pid_t pid) {
 TEST_F(Halts, StopsEverythingAndContinuesIt) {
   pid_t first = start_idle(), second = start_idle();
   Halt halt;
-  EXPECT_TRUE(halt.stop(Deadline::in(20s)));
+  EXPECT_TRUE(halt.stop(20s));
   EXPECT_TRUE(becomes(first, true) && becomes(second, true));
   halt.resume();
   EXPECT_TRUE(becomes(first, false) && becomes(second, false));
@@ -58,7 +59,7 @@ TEST_F(Halts, StopsEverythingAndContinuesIt) {
 TEST_F(Halts, SparesOne) {
   pid_t spared = start_idle(), other = start_idle();
   Halt halt;
-  EXPECT_TRUE(halt.stop(Deadline::in(20s), spared));
+  EXPECT_TRUE(halt.stop(20s, spared));
   EXPECT_TRUE(becomes(other, true));
   EXPECT_NE(state_of(spared), 'T');
 }
@@ -68,7 +69,7 @@ TEST_F(Halts, LeavesStoppedWhatWasStoppedBefore) {
   kill(foreign, SIGSTOP);
   ASSERT_TRUE(becomes(foreign, true));
   Halt halt;
-  EXPECT_TRUE(halt.stop(Deadline::in(20s)));
+  EXPECT_TRUE(halt.stop(20s));
   halt.resume();
   EXPECT_TRUE(becomes(own, false));
   EXPECT_EQ(state_of(foreign), 'T');
@@ -80,10 +81,10 @@ TEST_F(Halts, StopsAgainWhatWasContinuedSince) {
   kill(foreign, SIGSTOP);
   ASSERT_TRUE(becomes(foreign, true));
   Halt halt;
-  EXPECT_TRUE(halt.stop(Deadline::in(20s)));
+  EXPECT_TRUE(halt.stop(20s));
   kill(foreign, SIGCONT);
   ASSERT_TRUE(becomes(foreign, false));
-  EXPECT_TRUE(halt.stop(Deadline::in(20s)));
+  EXPECT_TRUE(halt.stop(20s));
   EXPECT_TRUE(becomes(foreign, true));
   halt.resume();
   EXPECT_TRUE(becomes(foreign, false)) << "it was to run: whoever stopped it has continued it";
@@ -110,7 +111,7 @@ TEST_F(Halts, AForkStormDoesNotEscape) {
   for (int each = 0; each < 4; ++each)
     if (fork() == 0) storm(each % 2 == 0);
   Halt halt;
-  ASSERT_TRUE(halt.stop(Deadline::in(20s)));
+  ASSERT_TRUE(halt.stop(20s));
   size_t running = 0;
   std::set<pid_t> before;
   for (const ProcStat& process : tree_below(getpid(), all_processes())) {
@@ -125,7 +126,32 @@ TEST_F(Halts, AForkStormDoesNotEscape) {
 
 TEST_F(Halts, SaysWhenItCannotStopEverythingInTime) {
   start_idle();
-  EXPECT_FALSE(Halt().stop(Deadline::in(0s)));
+  EXPECT_FALSE(Halt().stop(0s));
+}
+
+// A scheduler stops the warden while it sweeps.
+TEST_F(Halts, APauseOfItsOwnIsNotAStorm) {
+  constexpr Duration kPatience = 500ms;
+  const pid_t sweeper = fork();
+  if (sweeper == 0) {
+    if (!become_subreaper().ok()) _exit(2);
+    start_idle();
+    while (true) {
+      Halt halt;
+      if (!halt.stop(kPatience)) _exit(1);
+      halt.resume();
+    }
+  }
+  for (int pause = 0; pause < 3; ++pause) {
+    usleep(20'000 + pause * 333);  // not in step with the sweeps
+    kill(sweeper, SIGSTOP);
+    ASSERT_TRUE(becomes(sweeper, true)) << "it has ended";
+    std::this_thread::sleep_for(2 * kPatience);
+    kill(sweeper, SIGCONT);
+    ASSERT_TRUE(becomes(sweeper, false));
+  }
+  usleep(20'000);
+  EXPECT_EQ(waitpid(sweeper, nullptr, WNOHANG), 0) << "it took its own pause for a storm";
 }
 
 }  // namespace
