@@ -75,11 +75,14 @@ class Member::Impl {
     listen();
   }
 
-  // Counts turns of this loop, not time: after a pause of this process a Ping may wait to be read.
+  // Counts turns of this loop, not time: after a pause of this process a Ping may wait to be read. The coordinator may
+  // have stood still with this process and go on later: a pause begins the count anew.
   void listen() {
-    listening_ = loop_.call_after(ping_period(lease_), [this] {
+    const Duration period = ping_period(lease_);
+    listening_ = loop_.call_after(period, [this, period, due = Clock::now() + period] {
       constexpr int kPeriodsPerLease = 4;
       if (ended_) return;
+      if (Clock::now() - due > period) unheard_ = 0;
       if (++unheard_ <= kPeriodsPerLease) return listen();
       closed({ErrorKind::kTimeout, fmt::format("it has not been heard for {}", elapsed_text(lease_)), {}});
     });

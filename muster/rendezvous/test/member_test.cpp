@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "muster/net/socket.h"
 #include "muster/rendezvous/acceptor.h"
 #include "muster/rendezvous/test/channel_pair.h"
@@ -69,6 +71,15 @@ TEST_F(MemberTest, TakesACoordinatorForLostThatHasNotPingedForALease) {
   ASSERT_TRUE(run_until(loop_, [&] { return !lost_.empty(); }));
   EXPECT_GE(Clock::now() - began, milliseconds(200));
   EXPECT_EQ(lost_, "it has not been heard for 0.2 s");
+}
+
+// A job is suspended, and its coordinator goes on a little later than this node.
+TEST_F(MemberTest, APauseOfItsOwnBeginsTheCountAnew) {
+  welcome(milliseconds(400));
+  loop_.run_until(Deadline::in(milliseconds(350)));
+  std::this_thread::sleep_for(milliseconds(250));
+  loop_.run_until(Deadline::in(milliseconds(350)));
+  EXPECT_EQ(lost_, "");
 }
 
 TEST_F(MemberTest, WaitsNoLongerWhenTheJobIsOver) {
