@@ -8,6 +8,13 @@ namespace muster::agent {
 
 using rendezvous::Lease;
 
+namespace {
+
+// The most that an agent whose job is over does between two pulses: it reads error files, and writes report and events.
+constexpr Duration kLastCalls = std::chrono::seconds(15);
+
+}  // namespace
+
 LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, WardenLink& link, Handlers handlers)
     : loop_(loop),
       token_(token),
@@ -15,7 +22,8 @@ LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, W
       terms_(*link.terms()),
       handlers_(std::move(handlers)),
       lease_(terms_.lease, terms_.since, Clock::now()),
-      holding_since_(Clock::now()) {
+      excused_(Clock::now()),
+      last_tick_(excused_) {
   connect();
   tick();
 }
@@ -40,21 +48,29 @@ void LeaseKeeper::connect() {
       });
 }
 
-void LeaseKeeper::look() {
+void LeaseKeeper::look() { look(Clock::now()); }
+
+void LeaseKeeper::look(TimePoint now) {
   if (known_ == Lease::State::kExpired) return;
-  act_on(link_.lease_has_ended() ? Lease::State::kHolding : lease_.tick(Clock::now()));
+  act_on(link_.lease_has_ended() ? Lease::State::kHolding : lease_.tick(now));
+}
+
+// An agent that stood still together with this process gets a lease's time to show that it is back.
+bool LeaseKeeper::agent_is_silent(TimePoint now) const {
+  const Duration patience = link_.lease_has_ended() ? std::max<Duration>(terms_.lease, kLastCalls) : terms_.lease;
+  return known_ == Lease::State::kHolding && now - std::max(link_.last_pulse(), excused_) > patience;
 }
 
 void LeaseKeeper::tick() {
-  look();
+  const TimePoint now = Clock::now();  // read once: this process may be stopped at any line
+  if (now - last_tick_ > 2 * rendezvous::kBeatPeriod) excused_ = now;
+  last_tick_ = now;
+  look(now);
   if (known_ == Lease::State::kExpired) return;
-  const TimePoint now = Clock::now();
   // When the lease ends, on the dot: the coordinator allows a margin, and a beat's time would use it up.
   const TimePoint change = link_.lease_has_ended() ? TimePoint::max() : lease_.next_change();
   timer_ = loop_.call_at(std::min(now + rendezvous::kBeatPeriod, change), [this] { tick(); });
-  // An agent that stood still together with this process gets a lease's time to show that it is back.
-  const Duration silent = now - std::max(link_.last_pulse(), holding_since_);
-  if (known_ == Lease::State::kHolding && silent > terms_.lease)
+  if (agent_is_silent(now))
     return expire("the agent has shown no sign of life for " + elapsed_text(now - link_.last_pulse()));
   if (channel_ && channel_->is_open()) {
     channel_->send(next_beat());
@@ -82,7 +98,7 @@ void LeaseKeeper::received(std::string_view bytes) {
 void LeaseKeeper::act_on(Lease::State state) {
   if (state == known_) return;
   known_ = state;
-  holding_since_ = Clock::now();
+  excused_ = Clock::now();
   if (state == Lease::State::kAsking) {
     handlers_.stop_workers();
     if (channel_ && channel_->is_open()) channel_->send(next_beat());

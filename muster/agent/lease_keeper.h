@@ -13,7 +13,8 @@ namespace muster::agent {
 
 // The warden's part in a job of several nodes: sends heartbeats on a connection of its own, keeps the node's lease and
 // watches the agent's pulse. When the connection is lost it connects again, as long as the lease, or the asking, lasts.
-// When the agent has said that the node needs no lease any more (WardenLink::end_lease()), the pulse alone counts.
+// When the agent has said that the node needs no lease any more (WardenLink::end_lease()), the pulse alone counts; it
+// may then be slower, while the agent waits for file systems that do not respond.
 class LeaseKeeper {
  public:
   struct Handlers {
@@ -33,6 +34,8 @@ class LeaseKeeper {
  private:
   void connect();
   void tick();
+  void look(TimePoint now);
+  bool agent_is_silent(TimePoint now) const;
   std::string next_beat();  // encoded
   void received(std::string_view bytes);
   void act_on(rendezvous::Lease::State state);
@@ -45,7 +48,8 @@ class LeaseKeeper {
   Handlers handlers_;
   rendezvous::Lease lease_;
   rendezvous::Lease::State known_ = rendezvous::Lease::State::kHolding;
-  TimePoint holding_since_;
+  TimePoint excused_;  // when the agent's silence began to count: the lease was renewed, or this process woke up
+  TimePoint last_tick_;
   std::unique_ptr<rendezvous::Connector> connector_;
   std::unique_ptr<rendezvous::Channel> channel_;
   uint64_t sequence_ = 0;

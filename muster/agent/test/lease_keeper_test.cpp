@@ -120,17 +120,26 @@ TEST_F(ConnectedKeeper, SaysGoodbye) {
   EXPECT_EQ(goodbye_from_, 1U);
 }
 
-// The coordinator may be gone while a slow reader still takes the last output.
+// The coordinator may be gone while a slow reader still takes the last output, and the agent's loop may wait for a file
+// system for longer than a short lease.
 TEST_F(ConnectedKeeper, KeepsNoLeaseThatTheAgentHasEnded) {
   constexpr auto kLease = std::chrono::seconds(1);
   connect(kLease, nothing_happens());
   answers_ = false;
   link_.end_lease();
   EXPECT_EQ(link_.lease_until(), TimePoint::max());
-  for (const Deadline end = Deadline::in(2 * kLease); !end.passed();) {
-    link_.pulse(Clock::now());
+  for (const Deadline end = Deadline::in(2 * kLease); !end.passed();)
     loop_.run_until(Deadline::in(std::chrono::milliseconds(50)));
-  }
+}
+
+// The pause was shorter than the lease, so nothing was stopped; but the agent, which stood still too, goes on later.
+TEST_F(ConnectedKeeper, GivesTheAgentTimeAfterAPauseOfItsOwn) {
+  constexpr auto kLease = std::chrono::seconds(3);
+  connect(kLease, nothing_happens());
+  link_.pulse(Clock::now());
+  ::poll(nullptr, 0, 2300);
+  for (const Deadline end = Deadline::in(kLease / 2); !end.passed();)
+    loop_.run_until(Deadline::in(std::chrono::milliseconds(50)));
 }
 
 // The node was frozen for longer than its lease: the workers are stopped, and go on when the coordinator has answered.
