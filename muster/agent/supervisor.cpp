@@ -400,12 +400,11 @@ void Supervisor::act_on(int signal) {
       if (crew_) crew_->pass_on(signal);
       break;
     case SignalMeaning::kSuspend:
-      // The other nodes would take this one for dead.
-      if (job_.membership) {
-        console_.log().warn("a job of several nodes cannot be suspended");
-      } else {
+      // The other nodes would take this one for dead. A launcher has said so already.
+      if (!job_.membership)
         suspend();
-      }
+      else if (!job_.membership->output_to_launcher)
+        console_.log().warn("SIGTSTP is ignored: it cannot suspend a job of several nodes");
       break;
     case SignalMeaning::kResume:
       resume();

@@ -279,7 +279,7 @@ void FanOutRun::take_signal(int signal) {
       coordinator_->pass_signal(signal);
       break;
     case agent::SignalMeaning::kSuspend:
-      console_.log().warn("a job of several nodes cannot be suspended");
+      console_.log().warn("SIGTSTP is ignored: it cannot suspend a job of several nodes");
       break;
     case agent::SignalMeaning::kResume:
     case agent::SignalMeaning::kResize:
