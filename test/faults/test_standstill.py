@@ -71,10 +71,10 @@ def test_a_job_whose_agent_is_stopped_can_be_ended(job):
 
 def test_the_nodes_of_a_launcher_stop_and_go_on_with_it(start_muster):
     """However long: as in a job of PBS that is suspended. Its nodes here have sessions of their own."""
-    job = Job(start_muster, "--local-nodes", "2", "--lease", "2")
+    job = Job(start_muster, "--local-nodes", "2", "--lease", "4")
     os.kill(job.muster.pid, signal.SIGSTOP)
     job.wait_states(True, True)
-    time.sleep(4)  # two leases; there is no event
+    time.sleep(6)  # longer than a lease; there is no event
     job.wait_states(True, True)
     os.kill(job.muster.pid, signal.SIGCONT)
     job.wait_states(False, False)

@@ -152,18 +152,19 @@ def test_a_node_that_stood_still_wakes_up_beside_the_next_round(lab, beats):
 def test_a_scheduler_that_stops_sessions_suspends_the_job(lab, beats):
     """PBS stops the launcher and the wardens; agents and workers have sessions of their own, and stop with them."""
     cluster = lab(2)
-    run = begin(cluster, beats, nnodes=2)
+    lease = 2 * LEASE_S
+    run = begin(cluster, beats, nnodes=2, lease=lease)
     stopped = [run.head.pid, *(cluster.warden_and_agent(name)[0] for name in cluster.names)]
     stop(*stopped)
     for name in cluster.names:
         wait_for(f"the workers of {name} to stop", lambda: all(state_of(pid) == "T" for pid in cluster.workers(name)))
-    pass_time(1.5 * LEASE_S)
+    pass_time(1.5 * lease)
     resume(*stopped)
     for rank in (0, 1):
-        beats.wait_beat(0, rank, time.monotonic() + LEASE_S, within=SOON_S + LEASE_S)
+        beats.wait_beat(0, rank, time.monotonic() + lease, within=SOON_S + lease)
     finish(run, beats)
     assert {life.round for life in beats.lives()} == {0}
-    assert min(life.longest_pause for life in beats.lives()) > LEASE_S
+    assert min(life.longest_pause for life in beats.lives()) > lease
 
 
 def state_of(pid):

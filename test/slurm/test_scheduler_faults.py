@@ -138,7 +138,8 @@ def test_scancel_with_a_signal(slurm, beats, how):
 
 def test_suspend_and_resume(slurm, beats):
     lab = slurm(2, gpus=0)
-    batch = start(lab, beats, run="--lease 3")
+    lease_s = 6  # Slurm stops and continues one node after the other: on a busy machine, seconds apart
+    batch = start(lab, beats, run=f"--lease {lease_s}")
     batch.control("scontrol", "suspend")
 
     def still():
@@ -147,7 +148,7 @@ def test_suspend_and_resume(slurm, beats):
         return before == [life.last for life in beats.lives()]
 
     wait_for("all workers to stand still", still)
-    time.sleep(4)  # longer than the lease: it is the matter of this test
+    time.sleep(lease_s + 2)  # longer than the lease: it is the matter of this test
     batch.control("scontrol", "resume")
     go_on(beats)
     beats.tell("all", "exit 0")
