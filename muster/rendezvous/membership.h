@@ -252,7 +252,7 @@ void stop_requested(State& state, int signal, const std::string& host = {});  //
 void kill_requested(TimePoint now, State& state);                             // likewise
 void job_ended(State& state, const Decision& decision);
 // This process itself stood still since `began` (suspend, SIGSTOP): no node could be heard, so each gets a whole lease
-// again.
+// again; and none could join, so the wait for nodes is longer by the pause.
 void paused(TimePoint began, TimePoint now, State& state, const MembershipOptions& options);
 
 // --- placement ------------------------------------------------------------------------------------------------------

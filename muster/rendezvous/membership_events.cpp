@@ -301,6 +301,10 @@ void paused(TimePoint began, TimePoint now, State& state, const MembershipOption
     ghost.lease_end = std::max(ghost.lease_end, now + fence_margin(options.lease));
     ghost.safe_at = std::max(ghost.safe_at, now + kCloseMargin);
   }
+  // No node could join, or end its workers' round, meanwhile.
+  state.began += now - began;
+  state.stopped_at += now - began;
+  if (state.last_join) *state.last_join += now - began;
   // The last beat that was echoed was sent up to a beat and a round trip before.
   if (now - began >= options.lease / 2) state.paused_until = now;
 }

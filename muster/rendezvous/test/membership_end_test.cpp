@@ -577,6 +577,19 @@ TEST(Pause, OfTheCoordinatorGivesEveryAgentAsLongToAnswer) {
   EXPECT_EQ(job.settle(), "drop stop ");
 }
 
+// A job that is suspended while it waits for its nodes.
+TEST(Pause, OfTheCoordinatorDoesNotUseUpTheJoinTimeout) {
+  Job job(Job::nodes(2, 2));
+  job.joins("n1");
+  job.pass(100);
+  EXPECT_EQ(job.settle(), "");
+  const TimePoint began = job.now;
+  job.now += sec(1000);
+  paused(began, job.now, job.state, job.options);
+  EXPECT_EQ(job.settle(), "");
+  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 500 s left");
+}
+
 TEST(Pause, OfTheCoordinatorIsNoLossOfTheHostsWhoseLeasesItEnded) {
   Job job = started(2, 2);
   for (int i = 0; i < 5; ++i) {
