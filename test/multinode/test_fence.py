@@ -149,6 +149,18 @@ def test_a_node_that_stood_still_wakes_up_beside_the_next_round(lab, beats):
     finish(run, beats, slack=1)  # a worker may get SIGCONT before its warden does
 
 
+def test_a_warden_locks_its_memory(lab, beats):
+    """A node that swaps must not keep it from its lease."""
+    cluster = lab(2)
+    run = begin(cluster, beats)
+    for name in cluster.names:
+        warden, _ = cluster.warden_and_agent(name)
+        with open(f"/proc/{warden}/status") as status:
+            locked = [line for line in status if line.startswith("VmLck:")]
+        assert int(locked[0].split()[1]) > 0, (name, locked)
+    finish(run, beats)
+
+
 def test_a_scheduler_that_stops_sessions_suspends_the_job(lab, beats):
     """PBS stops the launcher and the wardens; agents and workers have sessions of their own, and stop with them."""
     cluster = lab(2)
