@@ -89,6 +89,7 @@ class FanOutRun {
   std::unique_ptr<StatusServer> status_;
   std::vector<Place> places_;
   std::vector<int> stop_signals_;
+  bool killed_ = false;  // by a second SIGINT
 };
 
 FanOutRun::FanOutRun(const FanOut& spec)
@@ -263,6 +264,7 @@ void FanOutRun::say_stopping(int signal) {
 
 void FanOutRun::take_signal(int signal) {
   const size_t before = stop_signals_.size();
+  const bool killed_before = killed_;
   switch (agent::meaning_of(signal, spec_.job.signals_to_handle, stop_signals_)) {
     case agent::SignalMeaning::kStop:
       stop_signals_.push_back(signal);
@@ -271,6 +273,7 @@ void FanOutRun::take_signal(int signal) {
       break;
     case agent::SignalMeaning::kKill:
       stop_signals_.push_back(signal);
+      killed_ = true;
       console_.log().warn("second SIGINT: killing all workers");
       coordinator_->kill();
       break;
@@ -286,8 +289,9 @@ void FanOutRun::take_signal(int signal) {
     case agent::SignalMeaning::kIgnore:
       break;
   }
-  // A third one, or one when all is over: whoever asks so often wants no last words.
-  if (stop_signals_.size() > before && (stop_signals_.size() > 2 || head_.over())) loop_.stop();
+  // A signal after the kill, or after the end of the job, ends the wait for the nodes. The kill itself does not: the
+  // coordinator has yet to drop the nodes that do not answer.
+  if (stop_signals_.size() > before && (killed_before || head_.over())) loop_.stop();
 }
 
 void FanOutRun::show() {

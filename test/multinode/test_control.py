@@ -155,17 +155,31 @@ def test_a_launcher_that_stands_still_again_and_again_loses_no_host(lab, beats):
     assert "this process stood still" in run.head.err
 
 
-@pytest.mark.parametrize("way", ["fan-out", "c10d"])
-def test_a_second_interrupt_ends_a_job_with_a_stopped_agent(lab, beats, way):
-    """Long before any lease does; nothing is left on the node."""
+def wait_taken(pid, number):
+    """Until the process has taken the signal: a second one that comes before would be lost."""
+
+    def pending():
+        words = dict(line.split(":", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines())
+        return (int(words["SigPnd"], 16) | int(words["ShdPnd"], 16)) >> (number - 1) & 1
+
+    wait_for(f"process {pid} to take signal {number}", lambda: not pending())
+
+
+@pytest.mark.parametrize("way, signals", [("fan-out", "INT INT"), ("c10d", "INT INT"), ("fan-out", "TERM INT INT")])
+def test_a_second_interrupt_ends_a_job_with_a_stopped_agent(lab, beats, way, signals):
+    """Long before any lease does; nothing is left on the node. A signal before the two changes nothing."""
     cluster = lab(2)
     options = ["--lease", 120]
     run = start(cluster, way, [BEAT, beats.directory], nnodes=2, options=options)
     beats.wait_round(0, 2)
     _, agent = cluster.warden_and_agent("n2")
     os.kill(agent, signal.SIGSTOP)
-    run.head.send(signal.SIGINT)
-    run.expect("SIGINT: stopping")
-    run.head.send(signal.SIGINT)
-    assert run.head.end(30) == 130, run.said()
+    first, *others, last = (signal.Signals[f"SIG{name}"] for name in signals.split())
+    os.kill(run.head.pid, first)
+    run.expect(f"{first.name}: stopping")
+    for number in others:
+        os.kill(run.head.pid, number)
+        wait_taken(run.head.pid, number)
+    os.kill(run.head.pid, last)
+    assert run.head.end(30) == 128 + first, run.said()
     cluster.wait_no_worker("n2")
