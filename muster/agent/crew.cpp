@@ -14,8 +14,13 @@
 namespace muster::agent {
 namespace {
 
-// For the file system of a round's error files, all together.
-constexpr auto kErrorFileTime = std::chrono::seconds(2);
+// For the file system of a round's error files, all together; less if the lease is short.
+constexpr Duration kErrorFileTime = std::chrono::seconds(2);
+
+// The warden ends an agent that does nothing for a lease: reading error files may take a quarter of the lease at most.
+Deadline error_file_deadline(const RoundPlan& plan) {
+  return Deadline::in(plan.lease == Duration::zero() ? kErrorFileTime : std::min(kErrorFileTime, plan.lease / 4));
+}
 
 void take_error_file(WorkerOutcome& outcome, const std::string& path, Deadline deadline, Log& log) {
   auto text = read_error_file(path, deadline);
@@ -223,7 +228,7 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
   // The resolver may take its time, and torchrun alone wants the full name.
   std::string host =
       job_.flavor == Flavor::kMuster ? round_.host : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
-  const Deadline error_files = Deadline::in(kErrorFileTime);
+  const Deadline error_files = error_file_deadline(plan_);
   std::vector<WorkerOutcome> outcomes;
   for (const Worker& worker : workers_) {
     int local_rank = worker.placement.local_rank;
@@ -250,7 +255,7 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
 }
 
 void Crew::record_ends(Events& events, bool failed) const {
-  const Deadline error_files = Deadline::in(kErrorFileTime);
+  const Deadline error_files = error_file_deadline(plan_);
   for (const Worker& worker : workers_) {
     std::string raw_error;
     const std::string path = layout_.error_file(round_.round, worker.placement.local_rank);

@@ -170,7 +170,8 @@ void MemberNode::on(const StartRound& start) {
            .first_role_rank = start.first_role_rank,
            .role_world_size = start.role_world_size,
            .master_port = start.master_port,
-           .job = welcome_.job};
+           .job = welcome_.job,
+           .lease = welcome_.lease};
   own_address_ = start.own_address;
   in_round_ = began_round_ = true;
   started_ = false;

@@ -32,6 +32,7 @@ struct RoundPlan {
   uint16_t master_port = 0;
   std::string job = {};                 // no other job, anywhere, has this id
   process::Environment variables = {};  // for every worker, on top of the job's
+  Duration lease = {};                  // of this node in a job of several nodes; 0 in a job of one node
 };
 
 Placement place_worker(const RoundPlan& plan, int local_rank, int local_workers);

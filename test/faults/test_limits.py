@@ -1,6 +1,7 @@
 """Files that block, and limits of the system that muster meets itself: what is said, the exit code, and what is left."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import resource
@@ -213,3 +214,41 @@ def test_a_round_and_a_report_on_a_file_system_that_does_not_respond(start_muste
     subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)
     assert process.wait(TIMEOUT) == 7, said.decode()
     assert b"no log files from now on: " in said and said.count(b"is on a file system that does not respond") >= 2
+
+
+@contextlib.contextmanager
+def hung(directory):
+    """A file system that answers nothing lies over the directory: a FUSE without a daemon."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    try:
+        device = os.open("/dev/fuse", os.O_RDWR)
+    except OSError as error:
+        pytest.skip(f"cannot mount a file system of its own: {error}")
+    options = f"fd={device},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()}"
+    if libc.mount(b"hung", os.fsencode(directory), b"fuse", 0, options.encode()) != 0:
+        os.close(device)
+        pytest.skip(f"cannot mount a file system of its own: {os.strerror(ctypes.get_errno())}")
+    try:
+        yield
+    finally:
+        os.close(device)  # every call that waits for it fails now
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+@pytest.mark.parametrize("nodes", [[], ["--local-nodes", 2, "--lease", 2]], ids=["one", "two"])
+def test_error_files_on_a_file_system_that_does_not_respond(start_muster, tmp_path, nodes):
+    """The job ends with its worker's exit code, even if the lease is as short as the time for error files."""
+    script = "echo $TORCHELASTIC_ERROR_FILE; while ! [ -e $1 ]; do sleep 0.02; done; exit 7"
+    process = start_muster(
+        ["run", *nodes, "--log-dir", tmp_path / "logs", "--label", "none", "--no-python", "/bin/sh", "-c", script, "sh",
+         tmp_path / "go"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    files = [pathlib.Path(os.fsdecode(process.stdout.readline().strip())) for _ in range(2 if nodes else 1)]
+    with contextlib.ExitStack() as mounts:
+        for file in files:
+            mounts.enter_context(hung(file.parent))
+        (tmp_path / "go").touch()
+        _, said = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 7, said.decode()
+    assert b"cannot be read: its file system does not respond" in said, said.decode()
+    assert b" is lost" not in said, said.decode()
