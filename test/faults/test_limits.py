@@ -7,17 +7,37 @@ import pathlib
 import resource
 import subprocess
 import sys
+import time
 import uuid
 
 import pytest
 
-from harness import shell
+from harness import GONE_WITHIN_S, shell
 
 pytestmark = pytest.mark.multiprocess
 
 NODES = pytest.mark.parametrize("nodes", [[], ["--local-nodes", 2]], ids=["one", "two"])
 PIDS = pathlib.Path("/sys/fs/cgroup/pids")
 TIMEOUT = 60
+TOO_FEW = "the limit of processes and threads is reached: raise ulimit -u, or pids.max of the cgroup"
+
+
+def poll(condition, within):
+    """Whether the condition became true in time. What it asks for has no event of its own."""
+    deadline = time.monotonic() + within
+    while not (answer := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return answer
+
+
+def read_until(stream, wanted, count=1):
+    """Reads lines until what was read has `wanted` that often; returns it."""
+    said = b""
+    while said.count(wanted) < count:
+        line = stream.readline()
+        assert line, said.decode()
+        said += line
+    return said
 
 
 @pytest.fixture
@@ -98,7 +118,7 @@ def process_limit(count):
     try:
         (group / "pids.max").write_text(str(count))
         yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
-        assert (group / "cgroup.procs").read_text() == "", "something is left"
+        assert poll(lambda: not (group / "cgroup.procs").read_text(), GONE_WITHIN_S), "something is left"
     finally:
         group.rmdir()
 
@@ -110,7 +130,7 @@ def test_too_few_processes(run_muster, count):
     with process_limit(count) as limited:
         done = run_muster(command, preexec_fn=limited, timeout=TIMEOUT)
     assert done.returncode == 125, done.stderr
-    assert "the limit of processes and threads is reached: raise ulimit -u, or pids.max of the cgroup" in done.stderr
+    assert TOO_FEW in done.stderr
 
 
 @pytest.fixture
@@ -127,7 +147,8 @@ def disk(tmp_path):
             pytest.skip(f"cannot mount a file system of its own: {getattr(error, 'stderr', error)}")
     yield mount
     subprocess.run(["fsfreeze", "--unfreeze", mount], capture_output=True)
-    subprocess.run(["umount", mount], check=True)
+    # A process that has just ended may still hold it.
+    assert poll(lambda: subprocess.run(["umount", mount], capture_output=True).returncode == 0, 10), "cannot unmount"
 
 
 # More than fits into memory: lines are dropped.
@@ -146,22 +167,19 @@ os.write(1, b"end\\n")
 def test_log_files_on_a_file_system_that_does_not_respond(start_muster, tmp_path, disk, nodes):
     """The job ends as without them, and no agent is taken for one that hangs."""
     process = start_muster(
-        ["run", *nodes, *(["--lease", 2] if nodes else []), "--log-dir", disk, "--label", "none", "--no-python",
+        ["run", *nodes, *(["--lease", 6] if nodes else []), "--log-dir", disk, "--label", "none", "--no-python",
          sys.executable, "-c", FLOOD, tmp_path / "go"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     workers = 2 if nodes else 1
-    for _ in range(workers):
-        assert process.stdout.readline() == b"begin\n"
+    read_until(process.stdout, b"begin\n", workers)
     subprocess.run(["fsfreeze", "--freeze", disk], check=True)
     (tmp_path / "go").touch()
     ends = 0
     while ends < workers:
-        ends += process.stdout.readline() == b"end\n"
-    said = b""
-    while said.count(b"log files are not complete: ") < workers:
-        line = process.stderr.readline()
-        assert line, said.decode()
-        said += line
+        line = process.stdout.readline()
+        assert line, "stdout ended early"
+        ends += line == b"end\n"
+    said = read_until(process.stderr, b"log files are not complete: ", workers)
     subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)  # a process that waits for its disk cannot end
     out, err = process.communicate(timeout=TIMEOUT)
     said += err
@@ -176,21 +194,17 @@ def test_a_stdout_on_a_file_system_that_does_not_respond(start_muster, tmp_path,
     script = "echo begin >&2; while ! [ -e $1 ]; do sleep 0.02; done; echo written; echo end >&2"
     with open(disk / "out", "wb") as out:
         process = start_muster(
-            ["run", *nodes, *(["--lease", 2] if nodes else []), "--label", "none", "--events", disk / "events",
+            ["run", *nodes, *(["--lease", 6] if nodes else []), "--label", "none", "--events", disk / "events",
              "--no-python", "/bin/sh", "-c", script, "sh", tmp_path / "go"],
             stdout=out, stderr=subprocess.PIPE)
     workers = 2 if nodes else 1
-    for _ in range(workers):
-        assert process.stderr.readline() == b"begin\n"
+    read_until(process.stderr, b"begin\n", workers)
     subprocess.run(["fsfreeze", "--freeze", disk], check=True)
     (tmp_path / "go").touch()
-    for _ in range(workers):
-        assert process.stderr.readline() == b"end\n"
-    said = process.stderr.readline()
-    assert said.startswith(b"muster: warning: stdout: the last "), said.decode()
+    read_until(process.stderr, b"end\n", workers)
+    said = read_until(process.stderr, b"muster: warning: stdout: the last ")
     assert b"are lost: %s is on a file system that does not respond" % os.fsencode(disk / "out") in said
-    said = process.stderr.readline()
-    assert said.startswith(b"muster: warning: --events %s: the last " % os.fsencode(disk / "events")), said.decode()
+    read_until(process.stderr, b"muster: warning: --events %s: the last " % os.fsencode(disk / "events"))
     subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)
     assert process.wait(TIMEOUT) == 0, process.stderr.read().decode()
 
@@ -206,11 +220,7 @@ def test_a_round_and_a_report_on_a_file_system_that_does_not_respond(start_muste
     subprocess.run(["fsfreeze", "--freeze", disk], check=True)
     (tmp_path / "go").touch()
     assert process.stdout.readline() == b"begin 1\n"
-    said = b""
-    while b"the report is lost" not in said:
-        line = process.stderr.readline()
-        assert line, said.decode()
-        said += line
+    said = read_until(process.stderr, b"the report is lost")
     subprocess.run(["fsfreeze", "--unfreeze", disk], check=True)
     assert process.wait(TIMEOUT) == 7, said.decode()
     assert b"no log files from now on: " in said and said.count(b"is on a file system that does not respond") >= 2

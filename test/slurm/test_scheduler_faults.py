@@ -123,6 +123,7 @@ def test_sigterm_that_is_not_slurms(slurm, beats):
     batch.control("scancel", "-b", "-s", "TERM")
     batch.wait_err(" was stopped: muster received SIGTERM\n")
     batch.control("scancel")
+    batch.end()
 
 
 @pytest.mark.parametrize("how", [[], ["-b"], ["-f"]], ids=["steps", "batch", "both"])

@@ -41,7 +41,7 @@ def test_a_port_that_was_not_chosen_gives_way(slurm):
     meet = two.file(
         "meet.sh",
         f"#!/bin/sh\ncd {two.cluster.shared}\ntouch up.$SLURM_JOB_ID.$RANK\n"
-        "for i in $(seq 600); do [ $(ls up.* | wc -l) = 4 ] && break; sleep 0.05; done\n"
+        "for i in $(seq 2400); do [ $(ls up.* | wc -l) = 4 ] && break; sleep 0.05; done\n"
         "echo $RANK/$WORLD_SIZE $(hostname) $(ls up.* | wc -l)\n",
     )
     script = f"srun {two.muster} run --label none --rdzv-backend c10d --rdzv-id 12345 --rdzv-endpoint n1 {meet}"
@@ -58,7 +58,7 @@ def test_one_job_of_two_needs_a_secret(slurm, beats):
     two = slurm(2, gpus=0)
     script = (
         f"{two.muster} run --mode symmetric --nnodes 2 --rdzv-backend c10d --rdzv-id both --rdzv-endpoint n1:{PORT}"
-        f" --join-timeout 20 {BEAT} {beats.directory}"
+        f" --join-timeout 60 {BEAT} {beats.directory}"
     )
     first, second = (two.submit(script, "-N1", "-w", name) for name in ("n1", "n2"))
     ended = second.end()
