@@ -4,9 +4,12 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import pwd
 import resource
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 
@@ -131,6 +134,48 @@ def test_too_few_processes(run_muster, count):
         done = run_muster(command, preexec_fn=limited, timeout=TIMEOUT)
     assert done.returncode == 125, done.stderr
     assert TOO_FEW in done.stderr
+
+
+SHORT = ["run", "--local-nodes", 2, "--nproc-per-node", 2, "--no-python", "true"]
+
+
+def test_every_limit_of_a_cgroup(run_muster):
+    """Whichever process or thread cannot be made: the job succeeds, or names the limit."""
+    for count in range(1, 41):
+        with process_limit(count) as limited:
+            done = run_muster(SHORT, preexec_fn=limited, timeout=TIMEOUT)
+        assert done.returncode == 0 or (done.returncode == 125 and TOO_FEW in done.stderr), (count, done)
+        assert done.returncode != 0 or count > 1
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def public_directory(muster):
+    """For every user, with a copy of the program."""
+    with tempfile.TemporaryDirectory() as directory:
+        os.chmod(directory, 0o777)
+        shutil.copy(muster, directory)
+        yield pathlib.Path(directory)
+
+
+def test_every_limit_of_a_user(run_muster, muster, public_directory):
+    """The same with `ulimit -u`. It does not hold for root, and it counts whatever else the user runs."""
+    nobody = pwd.getpwnam("nobody")
+
+    def limit(count):
+        if os.geteuid() == 0:
+            os.setgroups([])
+            os.setgid(nobody.pw_gid)
+            os.setuid(nobody.pw_uid)
+        resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
+
+    program = public_directory / os.path.basename(muster)
+    for count in range(1, 21):
+        done = run_muster(SHORT, program=program, preexec_fn=lambda: limit(count), timeout=TIMEOUT, cwd=public_directory,
+                          env={"TMPDIR": public_directory})
+        assert done.returncode == 0 or (done.returncode == 125 and TOO_FEW in done.stderr), (count, done)
+        assert done.returncode != 0 or count > 1
+    assert [path.name for path in public_directory.iterdir()] == [program.name], "something is left"
 
 
 @pytest.fixture
