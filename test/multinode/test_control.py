@@ -127,6 +127,30 @@ def test_a_black_holed_control_connection_keeps_no_job_from_being_stopped(lab, b
     beats.assert_one_round_at_a_time()
 
 
+def test_success_while_a_control_connection_is_black_holed(lab, beats):
+    """The node cannot tell that its workers have succeeded: it is lost, and another round ends the job."""
+    cluster = lab(2)
+    run = begin(cluster, beats, nnodes=2)
+    black_hole_agent(cluster, "n2")
+    finish(run, beats)
+
+
+def test_a_black_hole_that_ends_before_the_lease_does(lab, beats):
+    """Nothing is lost: what was written meanwhile arrives, and the round goes on."""
+    cluster = lab(2)
+    run = begin(cluster, beats, nnodes=2, lease=30)
+    rank = next(life.rank for life in beats.round(0) if life.host == "n2")
+    black_hole_agent(cluster, "n2")
+    beats.tell(rank, "print written meanwhile")
+    wait_for("the worker to do it", lambda: not (beats.directory / f"do.{rank}").exists())
+    beats.wait_beat(0, rank, time.monotonic())
+    assert "written meanwhile" not in run.head.out
+    network.drop_ports(cluster.lab.node("n2"), [])
+    run.expect("written meanwhile")
+    finish(run, beats)
+    assert {life.round for life in beats.lives()} == {0}, run.said()
+
+
 def test_connections_that_are_idle_stay_known_to_a_firewall(lab, beats):
     """It forgets those that are idle for 4 s; a lease of 60 s has its first Ping long after."""
     cluster = lab(2)
