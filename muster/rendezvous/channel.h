@@ -118,8 +118,8 @@ class Channel {
 };
 
 // Connects without blocking, then Channel::client(). Tries the addresses in turn, each for `each` at most, and again
-// from the first, until the deadline. Who has been greeted is not left any more unless it closes. Resolves nothing:
-// Finder does.
+// from the first, until the deadline. A server that has been greeted (Options::greeting) is not left for five times
+// `each`, nor later if there is no other address, unless it closes. Resolves nothing: Finder does.
 class Connector {
  public:
   // `done` gets the open channel, whose handlers are then set with resume_on(), or why there is none: kTimeout with the
@@ -140,7 +140,7 @@ class Connector {
     std::string why;       // "cannot resolve 'n1': Name or service not known"
   };
   // Other addresses from now on, from the first; where they are the same ones nothing is disturbed. With none it waits
-  // for some until the deadline.
+  // for some until the deadline. Ignored while a server that has been greeted is not left: call it again later.
   virtual void aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) = 0;
 };
 

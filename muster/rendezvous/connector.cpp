@@ -23,6 +23,11 @@ namespace {
 constexpr Duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 
+// A server that has our greeting has so many times `each` to prove itself, if there are other addresses. Anybody can send
+// a server's hello. A coordinator that lives answers our proof within two seconds; one that acts upon the greeting later
+// finds the connection closed, which ends that membership, and our next greeting begins another one.
+constexpr int kGreetedPatience = 5;
+
 // "connection refused", as a part of a sentence.
 std::string error_text(int error) {
   std::string text = std::strerror(error);
@@ -98,8 +103,9 @@ class ConnectorImpl final : public Connector {
   void connected();
   void closed(const Error& why);
   void timed_out();
-  // By a greeting that it may have acted upon: another one would contradict it.
+  // The server may have acted upon our greeting: another one would contradict it while this connection is open.
   bool is_greeted() const { return channel_ && channel_->has_greeted(); }
+  TimePoint greeted_until() const { return attempted_ + kGreetedPatience * each_; }
   void failed(std::string text) { failed({.telling = Telling::kFailed, .text = std::move(text), .refusal = {}}); }
   void failed(Failure failure);
   void suspect_torchrun();
@@ -191,9 +197,12 @@ void ConnectorImpl::timed_out() {
                   .text = fmt::format("{} within {}", what, seconds_text(Clock::now() - attempted_)),
                   .refusal = {}};
   if (channel_ && !is_greeted()) suspect_torchrun();
-  if (!is_greeted() || Clock::now() >= deadline_.time()) return failed(std::move(failure));
+  const TimePoint now = Clock::now();
+  const bool waited = now >= greeted_until();
+  if (!is_greeted() || now >= deadline_.time() || (waited && addresses_.size() > 1)) return failed(std::move(failure));
   failures_[index_] = std::move(failure);  // for whoever asks meanwhile
-  step_ = loop_.call_at(deadline_.time(), [this] { timed_out(); });
+  step_ =
+      loop_.call_at(waited ? deadline_.time() : std::min(greeted_until(), deadline_.time()), [this] { timed_out(); });
 }
 
 void ConnectorImpl::failed(Failure failure) {
@@ -256,7 +265,8 @@ void ConnectorImpl::give_up() {
 
 void ConnectorImpl::aim_at(std::vector<net::Address> addresses, std::vector<Hindrance> hindrances) {
   hindrances_ = std::move(hindrances);
-  if (is_greeted() || same_addresses(addresses, addresses_)) return;
+  if (same_addresses(addresses, addresses_)) return;
+  if (is_greeted() && Clock::now() < greeted_until()) return;
   abandon();
   addresses_ = std::move(addresses);
   failures_.assign(addresses_.size(), {});

@@ -429,6 +429,30 @@ TEST_F(CoordinatorTest, ANodeThatBootedAgainTakesThePlaceOfItsEarlierLife) {
   EXPECT_EQ(coordinator_->connected(), 1U);
 }
 
+TEST_F(CoordinatorTest, ANodeThatLeftBeforeItWasLetInComesAsANewLife) {
+  make(2, 2);
+  bool greeted = false;
+  Channel::Options options;
+  options.token = token_;
+  options.greeting = [&] {
+    greeted = true;
+    Join join;
+    join.host = "n0";
+    join.position = 0;
+    return encode(join);
+  };
+  auto connector = Connector::start(loop_, {address_}, options, std::chrono::seconds(5),
+                                    Deadline::in(std::chrono::seconds(5)), [](Result<std::unique_ptr<Channel>>) {});
+  ASSERT_TRUE(until([&] { return greeted; }));
+  connector.reset();
+  Guest& again = join(0, "n0");
+  ASSERT_NE(again.last<Welcome>(), nullptr);
+  ASSERT_EQ(client_.lines.size(), 3U);
+  EXPECT_EQ(client_.lines[0], "joined n0");
+  EXPECT_TRUE(client_.lines[1].starts_with("gone n0: ")) << client_.lines[1];
+  EXPECT_EQ(client_.lines[2], "joined n0");
+}
+
 TEST_F(CoordinatorTest, ANodeWhoseEarlierLifeAnswersIsRefusedOnce) {
   make(2, 2);
   Guest& first = join(0, "n0");
