@@ -206,9 +206,12 @@ void ConnectorImpl::timed_out() {
 }
 
 void ConnectorImpl::failed(Failure failure) {
+  const bool cannot_connect = failure.telling == Telling::kFailed && !channel_;
+  // PyTorch's store is not there, or not any more.
+  if (failure.refusal || is_greeted() || cannot_connect) probes_.erase(addresses_[index_].text());
   abandon();
   const auto probe = probes_.find(addresses_[index_].text());
-  const bool is_torchrun = probe != probes_.end() && !probe->second && !failure.refusal;
+  const bool is_torchrun = probe != probes_.end() && !probe->second;
   failures_[index_] = is_torchrun ? torchrun() : std::move(failure);
   Duration pause{};
   if (++index_ == addresses_.size()) {

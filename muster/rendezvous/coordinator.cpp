@@ -2,6 +2,7 @@
 
 #include "muster/base/random.h"
 #include "muster/rendezvous/coordinator_impl.h"
+#include "muster/rendezvous/torch_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -26,7 +27,9 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   Acceptor::Handlers handlers;
   handlers.joined = [this](std::unique_ptr<Channel> channel) { arrived(std::move(channel)); };
   handlers.other = [this](Fd socket, const net::Address& peer, std::string_view first_bytes) {
-    if (serve_other_) return serve_other_(std::move(socket), peer, first_bytes);
+    // A muster that asks whether this is torchrun must not get the answer of our own store.
+    if (serve_other_ && !first_bytes.starts_with(kTorchProbe))
+      return serve_other_(std::move(socket), peer, first_bytes);
     acceptor_->refuse_other(peer, first_bytes);
   };
   handlers.refused = [this](const net::Address& peer, const Error& why) { client_.refused(peer.host(), why.text()); };

@@ -67,7 +67,7 @@ class Coordinator {
   const std::optional<Error>& failure() const;
   void expect(const net::Address& host);  // somebody will come from there: strangers do not crowd it out
   void listen(Fd listener);               // net::listen_tcp; already bound, so that its port could be told to agents
-  // The store's connections on the shared port.
+  // The store's connections on the shared port. A TorchProbe is not among them.
   void serve_other(std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve);
 
   void stop(int signal);         // end the job: every node stops its workers with it

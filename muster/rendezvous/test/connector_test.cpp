@@ -176,31 +176,55 @@ TEST(Connector, AnotherVersionAtOneAddressIsPassedOver) {
 }
 
 // As the store of torch 2.2 and later: it reads on and says nothing to what it does not know, and answers a ping.
+struct TorchStore {
+  net::EventLoop& loop;
+  net::Listener listener = *net::listen_tcp({.port = 0, .loopback_only = true});
+  std::vector<Fd> accepted;
+
+  explicit TorchStore(net::EventLoop& on) : loop(on) {
+    loop.watch(listener.fd.get(), EPOLLIN, [this](uint32_t) {
+      accepted.push_back(*net::accept_tcp(listener.fd.get(), nullptr));
+      loop.watch(accepted.back().get(), EPOLLIN, [this, socket = accepted.back().get()](uint32_t) {
+        char bytes[64];
+        const ssize_t size = ::recv(socket, bytes, sizeof bytes, 0);
+        if (size <= 0) return loop.unwatch(socket);
+        const bool ping = bytes[0] == 0 && size == 10;
+        EXPECT_EQ(::send(socket, &bytes[6], ping ? 4 : 0, MSG_NOSIGNAL), ping ? 4 : 0);
+      });
+    });
+  }
+  ~TorchStore() {
+    for (const Fd& socket : accepted)
+      if (loop.watches(socket.get())) loop.unwatch(socket.get());
+    loop.unwatch(listener.fd.get());
+  }
+};
+
 TEST(Connector, NamesTorchrunWhereItsStoreAnswers) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  auto listener = net::listen_tcp({.port = 0, .loopback_only = true});
-  std::vector<Fd> accepted;
-  loop.watch(listener->fd.get(), EPOLLIN, [&](uint32_t) {
-    accepted.push_back(*net::accept_tcp(listener->fd.get(), nullptr));
-    loop.watch(accepted.back().get(), EPOLLIN, [&loop, socket = accepted.back().get()](uint32_t) {
-      char bytes[64];
-      const ssize_t size = ::recv(socket, bytes, sizeof bytes, 0);
-      if (size <= 0) return loop.unwatch(socket);
-      const bool ping = bytes[0] == 0 && size == 10;
-      EXPECT_EQ(::send(socket, &bytes[6], ping ? 4 : 0, 0), ping ? 4 : 0);
-    });
-  });
-  connecting.start({loopback(listener->port)}, milliseconds(20), seconds(600));
+  TorchStore store(loop);
+  connecting.start({loopback(store.listener.port)}, milliseconds(20), seconds(600));
   ASSERT_TRUE(run_until(loop, [&] {
     return connecting.connector->telling_failure() ==
            fmt::format("127.0.0.1:{}: it speaks torchrun's protocol (that of PyTorch's store), not muster's",
-                       listener->port);
+                       store.listener.port);
   })) << connecting.connector->telling_failure();
   connecting.connector.reset();
-  for (const Fd& socket : accepted)
-    if (loop.watches(socket.get())) loop.unwatch(socket.get());
-  loop.unwatch(listener->fd.get());
+}
+
+TEST(Connector, ForgetsATorchrunThatIsGone) {
+  net::EventLoop loop;
+  Connecting connecting(loop);
+  std::optional<TorchStore> store(std::in_place, loop);
+  const uint16_t port = store->listener.port;
+  connecting.start({loopback(port)}, milliseconds(20), seconds(600));
+  auto shown = [&] { return connecting.connector->telling_failure(); };
+  ASSERT_TRUE(run_until(loop, [&] { return shown().find("torchrun") != std::string::npos; }));
+  store.reset();
+  ASSERT_TRUE(run_until(loop, [&] { return shown() == fmt::format("127.0.0.1:{}: connection refused", port); }))
+      << shown();
+  connecting.connector.reset();
 }
 
 Token of_job(Token token, std::string job) {

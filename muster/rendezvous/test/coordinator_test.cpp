@@ -8,6 +8,7 @@
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/test/channel_pair.h"
+#include "muster/rendezvous/torch_probe.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -356,6 +357,27 @@ TEST_F(CoordinatorTest, WhoWaitsForMoreNodesIsNoSpare) {
   for (int position : {0, 1}) coordinator_->host_hopeless(position, "switched off");
   ASSERT_TRUE(until([&] { return third.last<EndJob>() != nullptr; }));
   EXPECT_EQ(third.last<EndJob>()->exit_code, kMusterFailed);
+}
+
+TEST_F(CoordinatorTest, TheStoreOnTheSharedPortIsNotProbedForTorchrun) {
+  make(2, 2);
+  std::vector<std::string> served;
+  coordinator_->serve_other([&](Fd, const net::Address&, std::string_view bytes) { served.emplace_back(bytes); });
+  auto say = [&](std::string_view bytes) {
+    auto socket = net::connect_tcp("127.0.0.1", address_.port(), Deadline::in(std::chrono::seconds(5)));
+    EXPECT_TRUE(socket);
+    EXPECT_EQ(::send(socket->get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    return std::move(*socket);
+  };
+  const Fd probe = say(kTorchProbe);
+  char byte;
+  ssize_t answer = -1;
+  ASSERT_TRUE(until([&] { return (answer = ::recv(probe.get(), &byte, 1, MSG_DONTWAIT)) >= 0; })) << "it is closed";
+  EXPECT_EQ(answer, 0) << "without an answer";
+  const Fd worker = say(kTorchHello);
+  ASSERT_TRUE(until([&] { return !served.empty(); }));
+  EXPECT_EQ(served, std::vector<std::string>{std::string(kTorchHello)});
+  EXPECT_TRUE(client_.lines.empty()) << "nobody is refused";
 }
 
 // --- liveness and ends ----------------------------------------------------------------------------------------------
