@@ -156,12 +156,12 @@ void Coordinator::Impl::join(GuestId guest, const Join& join) {
 }
 
 // A machine that has booted again answers for its earlier life at once, with a reset; an agent that lives, with a Pong.
+// Without an answer it is lost at lease + margin after the Ping; until then, or the end of the job, the guest waits.
 void Coordinator::Impl::wait_for_earlier_life(GuestId guest, const Join& join, NodeId earlier) {
   guest->waits = join;
   guest_waits_ = true;
   if (!state_.nodes.at(earlier).unanswered) ping(earlier);
-  loop_.cancel(guest->patience);
-  guest->patience = loop_.call_after(kIntroduction, [this, guest] { this->join(guest, Join(*guest->waits)); });
+  loop_.cancel(std::exchange(guest->patience, 0));
 }
 
 void Coordinator::Impl::earlier_life_known(NodeId node) {

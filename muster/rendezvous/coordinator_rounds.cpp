@@ -187,6 +187,8 @@ void Coordinator::Impl::end_job(const Decision& decision) {
     tell(id, is_spare(state_, id) && !asked_to_stop ? to_spares : message);
   }
   dismiss_answered();
+  for (GuestId guest = guests_.begin(); guest != guests_.end(); ++guest)
+    if (guest->waits) answer_last(guest, farewell_);
   deserted_soon();
 }
 

@@ -451,6 +451,31 @@ TEST_F(CoordinatorTest, ANodeThatBootedAgainTakesThePlaceOfItsEarlierLife) {
   EXPECT_EQ(coordinator_->connected(), 1U);
 }
 
+TEST_F(CoordinatorTest, ANodeWaitsForItsEarlierLifeUntilThatIsLost) {
+  make(2, 2, 0, std::chrono::seconds(5));  // longer than an introduction may take
+  Guest& first = join(0, "n0");
+  first.answers = false;
+  Guest& again = join(0, "n0");
+  EXPECT_NE(again.last<Welcome>(), nullptr);
+  EXPECT_TRUE(until([&] { return first.closed; }));
+  EXPECT_EQ(coordinator_->connected(), 1U);
+}
+
+TEST_F(CoordinatorTest, ANodeThatWaitsForItsEarlierLifeHearsThatTheJobIsOver) {
+  make(2, 2, 0, std::chrono::minutes(10));
+  Guest& first = join(0, "n0");
+  first.answers = false;
+  Guest& again = connect();
+  Join join;
+  join.host = "n0";
+  join.position = 0;
+  again.say(join);
+  ASSERT_TRUE(until([&] { return first.pings == 1; }));
+  coordinator_->stop(SIGTERM);
+  ASSERT_TRUE(until([&] { return !again.told.empty(); }));
+  EXPECT_NE(again.last<EndJob>(), nullptr);
+}
+
 TEST_F(CoordinatorTest, ANodeThatLeftBeforeItWasLetInComesAsANewLife) {
   make(2, 2);
   bool greeted = false;
