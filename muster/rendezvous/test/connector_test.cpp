@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 
 #include <map>
@@ -85,6 +87,11 @@ TEST(Connector, GivesAnOpenChannel) {
   EXPECT_TRUE(channel.is_open());
   EXPECT_EQ(channel.peer().port(), server.port);
   EXPECT_EQ(channel.local().host(), "127.0.0.1");
+  channel.limit_silence(seconds(12));
+  unsigned limit = 0;
+  socklen_t size = sizeof limit;
+  ASSERT_EQ(::getsockopt(channel.share_socket().get(), IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, &size), 0);
+  EXPECT_EQ(limit, 12000U);
   End client;
   channel.resume_on(loop, client.handlers());
   channel.send("ping");
