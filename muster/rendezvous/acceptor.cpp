@@ -55,6 +55,7 @@ class Acceptor::Impl {
   void listen(Fd listener);
   void expect(const net::Address& peer) { expected_.insert(peer.host()); }
   void refuse_other(const net::Address& peer, std::string_view first_bytes);
+  void tell_rest();
   uint64_t dropped() const { return dropped_; }
 
  private:
@@ -256,7 +257,9 @@ void Acceptor::Impl::closed(Strangers::iterator stranger, const Error& why) {
 void Acceptor::Impl::refuse(const net::Address& peer, const Error& why) {
   ++dropped_;
   std::shared_ptr<Handlers> handlers = handlers_;
-  if (handlers->refused && worth_telling(peer, why.message) && within_limit()) handlers->refused(peer, why);
+  if (!handlers->refused || !worth_telling(peer, why.message) || !within_limit()) return;
+  told_[peer.host()] = {loop_.now(), why.message};
+  handlers->refused(peer, why);
 }
 
 void Acceptor::Impl::refuse_other(const net::Address& peer, std::string_view first_bytes) {
@@ -279,24 +282,25 @@ bool Acceptor::Impl::worth_telling(const net::Address& peer, const std::string& 
   auto is_past = [this](const Told& told, Duration pause) { return told.when + pause <= loop_.now(); };
   if (told_.size() >= kMostRefusedHosts)
     std::erase_if(told_, [&](const auto& entry) { return is_past(entry.second, options_.refusal_pause); });
-  auto [entry, is_new] = told_.try_emplace(peer.host(), Told{loop_.now(), what});
-  if (is_new) return told_.size() <= kMostRefusedHosts;
-  Told& last = entry->second;
-  if (!is_past(last, what == last.what ? options_.same_refusal_pause : options_.refusal_pause)) return false;
-  last = {loop_.now(), what};
-  return true;
+  auto last = told_.find(peer.host());
+  if (last == told_.end()) return told_.size() < kMostRefusedHosts;
+  return is_past(last->second, what == last->second.what ? options_.same_refusal_pause : options_.refusal_pause);
 }
 
 bool Acceptor::Impl::within_limit() {
   if (told_in_window_ == 0)
     window_end_ = loop_.call_after(options_.refusal_window, [this] {
-      if (untold_ > 0)
-        log_.warn("refused {} more connections within {}", untold_, seconds_text(options_.refusal_window));
-      told_in_window_ = untold_ = 0;
+      tell_rest();
+      told_in_window_ = 0;
     });
   if (told_in_window_ < options_.most_refusals) return ++told_in_window_ > 0;
   ++untold_;
   return false;
+}
+
+void Acceptor::Impl::tell_rest() {
+  if (untold_ > 0) log_.warn("refused {} more connections within {}", untold_, seconds_text(options_.refusal_window));
+  untold_ = 0;
 }
 
 // --- time ---------------------------------------------------------------------------------------------------------
@@ -330,6 +334,7 @@ void Acceptor::expect(const net::Address& peer) { impl_->expect(peer); }
 void Acceptor::refuse_other(const net::Address& peer, std::string_view first_bytes) {
   impl_->refuse_other(peer, first_bytes);
 }
+void Acceptor::tell_rest() { impl_->tell_rest(); }
 uint64_t Acceptor::strangers_dropped() const { return impl_->dropped(); }
 
 }  // namespace muster::rendezvous

@@ -27,7 +27,7 @@ struct AcceptorOptions {
   // Between two refusals of one host that are told; of the same thing, which a node that tries on says again and again.
   Duration refusal_pause = std::chrono::seconds(1);
   Duration same_refusal_pause = std::chrono::minutes(1);
-  // Of all hosts together; further ones are counted, and their number is logged at the end of the window.
+  // Of all hosts together; further ones are counted, and their number is logged at the end of the window or of the job.
   int most_refusals = 20;
   Duration refusal_window = std::chrono::minutes(1);
   // How long one pair of ephemeral keys serves new connections before it is wiped. Making a pair costs as much as the
@@ -57,6 +57,8 @@ class Acceptor {
   void expect(const net::Address& peer);  // slots are kept for it
   // For Handlers::other: a connection that speaks something else, and that has no taker. Told if it is torchrun's.
   void refuse_other(const net::Address& peer, std::string_view first_bytes);
+  // Logs how many refusals most_refusals has kept back so far, without waiting for the end of the window.
+  void tell_rest();
   uint64_t strangers_dropped() const;
 
  private:

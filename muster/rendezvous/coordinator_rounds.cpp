@@ -178,6 +178,7 @@ void Coordinator::Impl::end_job(const Decision& decision) {
   over_ = true;
   loop_.cancel(tick_timer_);
   loop_.cancel(wake_timer_);
+  acceptor_->tell_rest();
   const std::string text = client_.ended(decision);
   const std::string message = encode(EndJob{.exit_code = decision.exit_code, .text = text, .reason = decision.reason});
   const std::string to_spares = encode(EndJob{.exit_code = 0, .text = text, .reason = decision.reason});

@@ -183,6 +183,37 @@ TEST(Acceptor, TellsOfSoManyRefusalsAndCountsTheRest) {
   ASSERT_TRUE(door.until([&] { return door.refused.size() == before + 1; })) << "a new window";
 }
 
+TEST(Acceptor, TellsWhatTheLimitHasKeptBackWhenTheNodeComesAgain) {
+  AcceptorOptions options;
+  options.refusal_pause = Duration(0);
+  options.most_refusals = 1;
+  options.refusal_window = milliseconds(500);
+  Door door(options);
+  std::string hello = Handshake(door.token, Purpose::kControl).call();
+  hello[8] = 77;
+  Fd socket = door.connect(hello);
+  ASSERT_TRUE(door.until([&] { return door.refused.size() == 1; }));
+  std::vector<std::unique_ptr<End>> clients;
+  ASSERT_TRUE(door.until([&] {
+    if (door.acceptor->strangers_dropped() > clients.size()) clients.push_back(door.join(Token::random()));
+    return door.refused.size() == 2;
+  })) << "the first attempts fall into the window that is full";
+}
+
+TEST(Acceptor, TellsTheRestBeforeTheWindowEnds) {
+  AcceptorOptions options;
+  options.refusal_pause = options.same_refusal_pause = Duration(0);
+  options.most_refusals = 1;
+  options.refusal_window = std::chrono::minutes(10);
+  Door door(options);
+  std::vector<std::unique_ptr<End>> clients;
+  for (int i = 0; i < 3; ++i) clients.push_back(door.join(Token::random()));
+  ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 3; }));
+  door.acceptor->tell_rest();
+  door.acceptor->tell_rest();
+  EXPECT_THAT(door.logged, ElementsAre(HasSubstr("refused 2 more connections")));
+}
+
 TEST(Acceptor, NamesAPeerThatSpeaksTorchrunsProtocol) {
   std::vector<std::string> refused;
   net::EventLoop loop;
