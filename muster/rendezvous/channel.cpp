@@ -371,7 +371,7 @@ Error ChannelImpl::handshake_error(Verdict verdict, std::string_view peer_job) c
       return peer_error(fmt::format("{} asked for the sealed token", who));
     case Verdict::kWrongToken:
       return peer_error(
-          fmt::format("wrong token: {} belongs to another job or another user", who),
+          fmt::format("{} belongs to another job or another user (its token differs)", who),
           "give all nodes of a job the same --rdzv-id and the same secret: MUSTER_TOKEN, --token-file or "
           "your key (a container without your home directory makes a key of its own: let MUSTER_TOKEN in, "
           "as with enroot start --env MUSTER_TOKEN)");

@@ -76,7 +76,7 @@ class Channel {
     std::function<void()> opened;                            // the handshake is done, the peer holds the token
     std::function<void(std::string_view message)> received;  // empty: as if paused
     // Once, for whatever reason; not after the destructor. kPeer: the other side knows. The message says why in words
-    // for people: "closed by 10.0.0.2:4711", "wrong token", "speaks muster 0.2 (protocol 2), this is muster 0.1
+    // for people: "closed by 10.0.0.2:4711", "10.0.0.2 speaks muster 0.2 (protocol 2), this is muster 0.1
     // (protocol 1)".
     std::function<void(const Error& why)> closed;
     std::function<void()> drained;  // unsent() is 0 again; may be empty

@@ -28,7 +28,7 @@ def test_a_script_that_is_submitted_twice(slurm, beats, way):
     assert second.code != 0 and second.state == "FAILED", second
     whose = f"belongs to another job of yours: step 0 of Slurm job {first.id}"
     assert re.search(rf"n2: .*{whose}|{whose}", second.err), second
-    assert "wrong token" not in second.err + first.err, (second, first.err)
+    assert "token differs" not in second.err + first.err, (second, first.err)
     beats.tell("all", "exit 0")
     ended = first.end()
     assert ended.code == 0, ended

@@ -137,7 +137,9 @@ TEST(Acceptor, TellsOfAWrongTokenOnceAMinuteAHost) {
   clients.reserve(5);
   for (int i = 0; i < 5; ++i) clients.push_back(door.join(Token::random()));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 5; }));
-  EXPECT_THAT(door.refused, ElementsAre(HasSubstr("127.0.0.1: wrong token: 127.0.0.1 belongs to another job")));
+  EXPECT_THAT(
+      door.refused,
+      ElementsAre(HasSubstr("127.0.0.1: 127.0.0.1 belongs to another job or another user (its token differs)")));
   EXPECT_THAT(door.joined, IsEmpty());
   std::string hello = Handshake(door.token, Purpose::kControl).call();
   hello[8] = 77;
@@ -162,7 +164,7 @@ TEST(Acceptor, TellsOfANodeOfAnotherJobInOtherWords) {
   ASSERT_TRUE(door.until([&] { return door.refused.size() == 1; }));
   EXPECT_THAT(door.refused[0],
               HasSubstr("127.0.0.1 belongs to another job of yours: Slurm job 42; this is Slurm job 41"));
-  EXPECT_THAT(door.refused[0], Not(HasSubstr("wrong token")));
+  EXPECT_THAT(door.refused[0], Not(HasSubstr("token differs")));
   EXPECT_THAT(door.joined, IsEmpty());
 }
 

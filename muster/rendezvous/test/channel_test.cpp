@@ -65,8 +65,8 @@ TEST(Channel, AWrongTokenIsToldOnBothSides) {
   Pair pair(options_with(Token::random()), options_with(Token::random()));
   pair.client.channel->send("secret");
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty() && !pair.server.closed.empty(); }));
-  EXPECT_THAT(pair.client.why(), HasSubstr("wrong token: the peer belongs to another job or another user"));
-  EXPECT_THAT(pair.server.why(), HasSubstr("wrong token"));
+  EXPECT_THAT(pair.client.why(), HasSubstr("the peer belongs to another job or another user (its token differs)"));
+  EXPECT_THAT(pair.server.why(), HasSubstr("its token differs"));
   EXPECT_EQ(pair.client.opened + pair.server.opened, 0);
   EXPECT_THAT(pair.server.messages, IsEmpty());
 }
@@ -77,7 +77,7 @@ TEST(Channel, AGreetingIsForHoldersOfTheTokenAndComesFirst) {
   greeting.greeting = [] { return std::string("greeting"); };
   Relay stranger(greeting, options_with(Token::random()));
   stranger.run();
-  EXPECT_THAT(stranger.client.why(), HasSubstr("wrong token"));
+  EXPECT_THAT(stranger.client.why(), HasSubstr("its token differs"));
   EXPECT_THAT(stranger.server.messages, IsEmpty());
   EXPECT_EQ(stranger.up.find("greeting"), std::string::npos);
 
@@ -413,7 +413,7 @@ TEST(Channel, AnOldConnectionCannotBePlayedAgain) {
   server.serve(loop, std::move(other), {});
   ASSERT_EQ(::send(one.get(), first.up.data(), first.up.size(), 0), static_cast<ssize_t>(first.up.size()));
   ASSERT_TRUE(test::run_until(loop, [&] { return !server.closed.empty(); }));
-  EXPECT_THAT(server.why(), HasSubstr("wrong token"));
+  EXPECT_THAT(server.why(), HasSubstr("its token differs"));
   EXPECT_EQ(server.opened, 0);
 }
 

@@ -134,10 +134,11 @@ TEST(Connector, AWrongTokenEverywhereIsFinal) {
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
   EXPECT_EQ(connecting.result->error().kind, ErrorKind::kPeer);
-  EXPECT_THAT(connecting.result->error().message,
-              HasSubstr(fmt::format("wrong token: 127.0.0.1:{} belongs to another job or another user", two.port)));
+  EXPECT_THAT(
+      connecting.result->error().message,
+      HasSubstr(fmt::format("127.0.0.1:{} belongs to another job or another user (its token differs)", two.port)));
   ASSERT_TRUE(run_until(loop, [&] { return one.ends.size() == 1 && one.ends[0]->closed.size() == 1; }));
-  EXPECT_THAT(one.ends[0]->why(), HasSubstr("wrong token"));
+  EXPECT_THAT(one.ends[0]->why(), HasSubstr("its token differs"));
 }
 
 // Answers every hello as a muster of another version does.
@@ -276,7 +277,7 @@ TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
   const Error& error = connecting.result->error();
   EXPECT_EQ(error.kind, ErrorKind::kTimeout);
   EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connection refused", closed)));
-  EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: wrong token", stranger.port)));
+  EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{} belongs to another job", stranger.port)));
   EXPECT_THAT(error.message, HasSubstr(fmt::format("127.0.0.1:{}: connected, but no handshake within", silent->port)));
 }
 
@@ -306,11 +307,12 @@ TEST(Connector, AWrongTokenTellsMostAndWhatFailedAlikeIsSaidOnce) {
     if (connecting.connector) shown = connecting.connector->telling_failure();
   });
   ASSERT_TRUE(connecting.finish());
-  EXPECT_THAT(shown, HasSubstr(fmt::format("127.0.0.1:{}: wrong token", stranger.port)));
+  EXPECT_THAT(shown, HasSubstr(fmt::format("127.0.0.1:{} belongs to another job", stranger.port)));
   const Error& error = connecting.result->error();
   EXPECT_EQ(error.kind, ErrorKind::kTimeout);
   const std::string tried = error.message.substr(error.message.find(" s: ") + 4);
-  EXPECT_THAT(tried, testing::StartsWith(fmt::format("127.0.0.1:{}: wrong token: ", stranger.port)));
+  EXPECT_THAT(tried,
+              testing::StartsWith(fmt::format("127.0.0.1:{0}: 127.0.0.1:{0} belongs to another job", stranger.port)));
   EXPECT_THAT(tried, HasSubstr(fmt::format("; 127.0.0.1:{} (and 1 more): connection refused; 127.0.0.1:{}: connected",
                                            closed, silent->port)));
   EXPECT_THAT(error.hint, HasSubstr("the same --rdzv-id"));

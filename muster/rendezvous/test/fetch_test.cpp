@@ -154,7 +154,7 @@ TEST(Fetch, ADescriptionIsForHoldersOfTheTokenOnly) {
   const Token token = Token::random();
   Server server(token, "");
   EXPECT_THAT(fetch_description({server.address()}, Token::random(), "n1", soon()).error().message,
-              HasSubstr("wrong token"));
+              HasSubstr("its token differs"));
   EXPECT_EQ(fetch_description({server.address()}, token, "n7", soon()).error().message,
             "the launcher has no host 'n7' in its list");
   EXPECT_FALSE(fetch_description({server.address()}, token, std::string(2000, 'n'), soon()).ok());
