@@ -295,6 +295,40 @@ def test_torchruns_own_agents_are_named(lab, beats):
     job.kill()
 
 
+# At the first port where nodes look for their coordinator: passes on the hello of the real one, and then says nothing.
+SILENT_STRANGER = r"""
+import pathlib, socket, sys
+s = socket.create_server(("", int(sys.argv[1])))
+print("listening", flush=True)
+kept = []
+while True:
+    kept.append(s.accept()[0])
+    with socket.create_connection(("127.0.0.1", int(pathlib.Path(sys.argv[2]).read_text()))) as real:
+        real.sendall(kept[-1].recv(4096))
+        kept[-1].sendall(real.recv(4096))
+    print("said hello", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_stranger_that_says_hello_does_not_hold_a_node(lab, beats):
+    """The default port stands for several. A stranger has the first one."""
+    cluster = lab(2)
+    port = cluster.shared / "port"
+    stranger = cluster.exec("n1", ["/usr/bin/python3", "-c", SILENT_STRANGER, 29500, port])
+    stranger.expect("listening")
+    how = ["run", "--nnodes", 2, "--master-addr", cluster.address("n1")]
+    first = cluster.muster("n1", [*how, "--node-rank", 0, BEAT, beats.directory])
+    (real,) = wait_for("the port", lambda: listening_ports(cluster, "n1") - {29500})
+    port.write_text(str(real))
+    second = cluster.muster("n2", [*how, "--node-rank", 1, BEAT, beats.directory])
+    stranger.expect("said hello")
+    beats.wait_round(0, 2)
+    beats.tell("all", "exit 0")
+    assert (first.end(), second.end()) == (0, 0), f"{first.said()}\n{second.said()}"
+    stranger.kill()
+
+
 # ssh that writes down what an agent is told.
 LISTENING_SSH = r"""#!/usr/bin/python3
 import os, subprocess, sys, threading
