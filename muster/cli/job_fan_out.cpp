@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "muster/base/version.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
@@ -9,7 +11,55 @@ namespace {
 
 constexpr int64_t kMostSimulated = 4096;  // nodes on one machine
 
+// Hosts of a cluster have names that differ in numbers only: "n#" of n1 and n02, "#.#.#.#" of 10.0.0.7.
+std::string without_numbers(std::string_view name) {
+  std::string shape;
+  for (char c : name) {
+    const bool digit = c >= '0' && c <= '9';
+    if (!digit || !shape.ends_with('#')) shape += digit ? '#' : c;
+  }
+  return shape;
+}
+
+// Whether all hosts that the word names are called as one of the `known` is, but for the number.
+bool continues_list(const std::vector<cluster::Host>& known, const std::string& word) {
+  auto hosts = cluster::parse_hosts(word);
+  return hosts && std::ranges::all_of(*hosts, [&](const cluster::Host& host) {
+           const std::string shape = without_numbers(host.name);
+           const auto alike = [&](const cluster::Host& other) { return without_numbers(other.name) == shape; };
+           return shape != host.name && std::ranges::any_of(known, alike);
+         });
+}
+
 }  // namespace
+
+// "--hosts n1 n2 train.py": n2 would be the program. The nodes may have programs that are not here, so that only words
+// that are called as the hosts are refused.
+Result<void> Planner::check_hosts_in_front() const {
+  if (parsed_.before_program != Opt::kHosts || assignment_ || parsed_.has(Opt::kContainer)) return {};
+  auto known = cluster::parse_hosts(text(Opt::kHosts));
+  if (!known) return {};  // plan_named_hosts() refuses it
+  auto is_here = [this](const std::string& word) {
+    return facts_.path_kind(word) != PathKind::kMissing || facts_.find_program(word).ok();
+  };
+  std::string hosts = text(Opt::kHosts);
+  auto word = parsed_.words.begin();
+  for (; word != parsed_.words.end() && continues_list(*known, *word) && !is_here(*word); ++word) hosts += "," + *word;
+  if (word == parsed_.words.begin() || word == parsed_.words.end() || word->starts_with('-')) return {};
+  return about(Opt::kHosts, {ErrorKind::kUsage,
+                             fmt::format("the list ends at the blank, and '{}' is not a program", parsed_.words[0]),
+                             fmt::format("write --hosts {} {}", hosts, *word)});
+}
+
+// The same on a node that has no such program, where the names of hosts have nothing in common.
+Error Planner::with_hint_of_hosts(Error missing) const {
+  const bool plain = !parsed_.words.empty() && parsed_.words[0].find('/') == std::string::npos;
+  if (missing.kind == ErrorKind::kNotFound && parsed_.before_program == Opt::kHosts && plain &&
+      parsed_.words.size() > 1)
+    missing.hint += fmt::format("{}if it is a host, write --hosts {},{}", missing.hint.empty() ? "" : "; ",
+                                text(Opt::kHosts), parsed_.words[0]);
+  return missing;
+}
 
 Result<std::vector<cluster::Host>> Planner::named_hosts() {
   if (parsed_.given(Opt::kHosts)) {

@@ -58,21 +58,6 @@ Result<JobPlan> Planner::plan() {
   return std::move(plan_);
 }
 
-// "--hosts n1 n2 train.py": n2 would be the program.
-Result<void> Planner::check_hosts_in_front() const {
-  if (parsed_.before_program != Opt::kHosts || assignment_ || parsed_.has(Opt::kContainer)) return {};
-  auto is_program = [this](const std::string& word) {
-    return word.ends_with(".py") || facts_.path_kind(word) != PathKind::kMissing || facts_.find_program(word).ok();
-  };
-  const auto program = std::ranges::find_if(parsed_.words, is_program);
-  if (program == parsed_.words.begin() || program == parsed_.words.end()) return {};
-  std::string hosts = text(Opt::kHosts);
-  for (auto word = parsed_.words.begin(); word != program; ++word) hosts += "," + *word;
-  return about(Opt::kHosts, {ErrorKind::kUsage,
-                             fmt::format("the list ends at the blank, and '{}' is not a program", parsed_.words[0]),
-                             fmt::format("write --hosts {} {}", hosts, *program)});
-}
-
 // "train.py --nproc-per-node 2": the program gets it. A program that starts others may have such options of its own.
 void Planner::note_options_behind() {
   if (!ours_ || parsed_.words.empty() || !parsed_.words[0].ends_with(".py")) return;
@@ -254,8 +239,9 @@ Result<void> Planner::plan_command() {
   const Facts& facts = inside_ ? *inside_ : facts_;
   const std::string file =
       script ? script_file(temporary_directory_of_node(), facts_.uuid(), parsed_.words[0]) : std::string();
-  MUSTER_TRY(WorkerCommand worker,
-             script ? script_command(parsed_, facts, file) : worker_command(verb_, parsed_, facts));
+  auto found = script ? script_command(parsed_, facts, file) : worker_command(verb_, parsed_, facts);
+  if (!found) return with_hint_of_hosts(std::move(found).error());
+  WorkerCommand worker = *std::move(found);
   job_.command = std::move(worker.command);
   if (script) job_.command.script = {file, *std::move(script)};
   std::optional<process::TorchVersion> torch;

@@ -33,7 +33,6 @@ class Planner {
   void plan_log_level();
   Result<void> refuse_deep_nesting() const;
   Result<void> refuse_unsupported();
-  Result<void> check_hosts_in_front() const;
   void note_options_behind();
   Result<void> plan_events();
   process::GpuCount gpus() const;
@@ -89,6 +88,8 @@ class Planner {
   void look_inside(const std::string& python);
 
   // job_fan_out.cpp: those that are started from here.
+  Result<void> check_hosts_in_front() const;
+  Error with_hint_of_hosts(Error missing) const;
   Result<void> plan_named_hosts();
   Result<void> check_loopback(const std::vector<cluster::Host>& hosts) const;
   Result<void> plan_ssh(cluster::ssh::Options& ssh) const;

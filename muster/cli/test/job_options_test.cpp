@@ -58,9 +58,37 @@ TEST(JobOptions, HostsAreSeparatedByCommas) {
   Machine machine;
   EXPECT_EQ(machine.error({"--hosts", "n1", "n2", "n3", "train.py", "--lr", "1"}),
             "--hosts: the list ends at the blank, and 'n2' is not a program; write --hosts n1,n2,n3 train.py");
+  EXPECT_EQ(machine.error({"--hosts", "10.0.0.1", "10.0.0.12:4", "train.py"}),
+            "--hosts: the list ends at the blank, and '10.0.0.12:4' is not a program; write --hosts "
+            "10.0.0.1,10.0.0.12:4 train.py");
+  EXPECT_EQ(machine.error({"--hosts", "n1", "n[2-3]", "/only/there", "x"}),
+            "--hosts: the list ends at the blank, and 'n[2-3]' is not a program; write --hosts n1,n[2-3] /only/there");
   EXPECT_EQ(machine.plan(Verb::kRun, {"--hosts", "n1,n2", "train.py", "train.py"}).ok(), true);
   EXPECT_EQ(machine.plan(Verb::kRun, {"--hosts", "n1", "--no-python", "tool", "train.py"}).ok(), true);
   EXPECT_EQ(machine.plan(Verb::kRun, {"--hosts", "n1", "tool", "--fast"}).ok(), true) << "a tool that only n1 has";
+  machine.files["cfg.yaml"] = PathKind::kFile;
+  machine.files["n4"] = PathKind::kExecutable;
+  for (const Words& words : {Words{"/scratch/venv/bin/python", "train.py"}, Words{"prog", "--config", "cfg.yaml"},
+                             Words{"prog", "train.py"}, Words{"n3", "--fast", "train.py"}, Words{"n4", "train.py"},
+                             Words{"n", "train.py"}, Words{"python3", "train.py"}, Words{"./n3", "train.py"}}) {
+    Words typed = {"--hosts", "n1,n2"};
+    typed.insert(typed.end(), words.begin(), words.end());
+    EXPECT_EQ(machine.error(typed), "accepted") << words[0] << ": only the nodes know whether they have it";
+  }
+}
+
+TEST(JobOptions, AHostInThePlaceOfTheProgramIsGuessedOnTheNode) {
+  Machine machine;
+  auto error = [&](const Words& words) {
+    auto plan = machine.plan_as_member(Verb::kRun, words, {});
+    return plan ? "accepted" : plan.error().text();
+  };
+  EXPECT_EQ(error({"--hosts", "anna", "bert", "train.py"}),
+            "'bert' does not exist; it is neither a file here nor a program on PATH; for a module add -m; if it is a "
+            "host, write --hosts anna,bert");
+  for (const Words& words : {Words{"--hosts", "anna", "bert"}, Words{"--hosts", "anna", "./bert", "train.py"},
+                             Words{"--hosts", "anna", "--nnodes", "1", "bert", "train.py"}})
+    EXPECT_EQ(error(words).find("if it is a host"), std::string::npos) << words.back();
 }
 
 TEST(JobOptions, OptionsBehindTheProgramAreNoted) {
