@@ -23,30 +23,41 @@ constexpr const char* kRunFile = R"(def _muster_script():
         return compile(file.read(), __file__, "exec")
 exec(_muster_script()))";
 
-// As a process of multiprocessing ends: threads are joined, streams flushed, and then os._exit().
+// As a process of multiprocessing ends: threads are joined, streams flushed, and then os._exit(). After an interrupt the
+// process ends by SIGINT, as Python's own do.
 constexpr const char* kRunPath = R"(def _muster_script():
-    import atexit, os, runpy, sys, threading
+    import atexit, os, runpy, signal, sys, threading
+    def whatever_happens(action, *arguments):
+        try:
+            action(*arguments)
+        except BaseException:
+            sys.__excepthook__(*sys.exc_info())
     del sys.argv[0]
     if os.path.isfile(sys.argv[0]):
         sys.path[0] = os.path.dirname(os.path.realpath(sys.argv[0]))
     code = 0
+    interrupted = False
     try:
         runpy.run_path(sys.argv[0], run_name="__main__")
     except SystemExit as end:
         code = 0 if end.code is None else end.code
         if not isinstance(code, int):
-            print(code, file=sys.stderr)
+            whatever_happens(lambda: print(code, file=sys.stderr))
             code = 1
-    except Exception:
-        code = 1
-        sys.excepthook(*sys.exc_info())
-    threading._shutdown()
-    atexit._run_exitfuncs()
+    except BaseException as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        code = 130 if interrupted else 1
+        whatever_happens(lambda: sys.excepthook(*sys.exc_info()))
+    whatever_happens(threading._shutdown)
+    whatever_happens(atexit._run_exitfuncs)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
-        except Exception:
+        except BaseException:
             pass
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     os._exit(code & 255)
 _muster_script())";
 

@@ -101,6 +101,35 @@ def test_a_traceback_of_a_script_on_stdin_has_its_lines(run_muster):
     assert "<string>" not in shown, "nothing of how it was started"
 
 
+# --- --run-path -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "last, code, shown",
+    [
+        ("os.kill(os.getpid(), signal.SIGINT)\ntime.sleep(600)", 130, "KeyboardInterrupt\n"),
+        ("raise type('Odd', (BaseException,), {})('no')", 1, "Odd: no\n"),
+        ("raise ValueError('no')", 1, "ValueError: no\n"),
+        ("sys.exit('no')", 1, "no\n"),
+        ("sys.exit(7)", 7, ""),
+    ],
+)
+def test_run_path_leaves_out_the_clean_up_of_the_interpreter(run_muster, tmp_path, last, code, shown):
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import atexit, os, signal, sys, time\n"
+        "class Kept:\n"
+        "    def __del__(self, write=os.write): write(1, b'cleaned up\\n')\n"
+        "sys.kept = Kept()\n"
+        "atexit.register(print, 'at exit')\n"
+        f"{last}\n"
+    )
+    done = run_muster(["run", "--run-path", script])
+    assert (done.returncode, done.stdout) == (code, "at exit\n"), done.stderr
+    assert shown in done.stderr.partition("muster: ")[0], done.stderr
+    assert ("SIGINT" in done.stderr) == (code == 130), done.stderr
+
+
 # --- TMPDIR -----------------------------------------------------------------------------------------------------------
 
 
