@@ -175,15 +175,22 @@ class Parser {
     return !list.starts_with('-') && list.find_first_of(",/") != std::string::npos;
   }
 
+  // Word i. Behind the script it is the script's, which an option may have taken for its value: then no other follows.
+  Error unknown_option(const std::string& spelling, size_t i) const {
+    const std::vector<std::string> behind(arguments_.begin() + static_cast<ptrdiff_t>(i) + 1, arguments_.end());
+    const bool script_follows = std::ranges::any_of(behind, [](const auto& word) { return word.ends_with(".py"); });
+    if (taken_script_ != nullptr && !script_follows)
+      return complaints_.took_the_script(*taken_script_, parsed_.text(taken_script_->id));
+    return complaints_.unknown_option(spelling, behind);
+  }
+
   // The option in word i and its value; returns the index of the next word. "-mt3" is -m and -t 3.
   Result<size_t> read_option(Named named, size_t i) {
     if (loads_modules(named, i)) named = Named{&cli::option(Opt::kModules), "--modules", std::nullopt};
     std::vector<std::pair<const Option*, std::optional<std::string>>> taken;
     while (true) {
       if (named.option == nullptr) {
-        if (dialect_ == Dialect::kMuster && taken_script_)
-          return complaints_.took_the_script(*taken_script_, parsed_.text(taken_script_->id));
-        if (dialect_ == Dialect::kMuster) return complaints_.unknown_option(named.spelling, arguments_);
+        if (dialect_ == Dialect::kMuster) return unknown_option(named.spelling, i);
         unknown_.push_back(arguments_[i]);
         return i + 1;
       }

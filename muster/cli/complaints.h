@@ -24,7 +24,7 @@ class Complaints {
   Error no_such_word(const std::string& word) const;
   // Likewise: "--log-dir train.py", and no program.
   Error took_the_script(const Option& option, const std::string& script) const;
-  // Likewise: names the options that it resembles, or the script among the arguments that it may belong to.
+  // Likewise: names the options that it resembles, or the script among the arguments behind it that it may belong to.
   Error unknown_option(const std::string& word, const std::vector<std::string>& arguments) const;
 
  private:

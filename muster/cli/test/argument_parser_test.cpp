@@ -133,6 +133,11 @@ TEST(ArgumentParser, AnOptionThatTookTheScriptIsNamed) {
       "nothing to run: option '--log-dir' has taken train.py as its value; write muster run --log-dir DIR train.py";
   EXPECT_EQ(error(Verb::kRun, {"--log-dir", "train.py"}), sentence);
   EXPECT_EQ(error(Verb::kRun, {"--nproc-per-node", "2", "--log-dir", "train.py", "--lr", "3"}), sentence);
+  EXPECT_EQ(error(Verb::kRun, {"--prologue", "setup.py", "--frobnicate", "1", "train.py"}),
+            "unknown option '--frobnicate'; if it is an option of train.py, write it after train.py; 'muster run "
+            "--help' lists all options");
+  EXPECT_EQ(error(Verb::kRun, {"--prologue", "setup.py", "--nporc-per-node", "2", "train.py"}),
+            "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?");
   EXPECT_EQ(error(Verb::kRun, {"--log-dir=train.py"}), "nothing to run; write muster run PROGRAM [ARGUMENT…]");
   EXPECT_EQ(error(Verb::kTorchrun, {"--log-dir", "train.py"}),
             "the following arguments are required: training_script, training_script_args");
