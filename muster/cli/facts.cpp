@@ -147,7 +147,21 @@ process::Environment first_environment_of(pid_t pid) {
   return environment;
 }
 
-std::optional<process::Environment> job_environment() {
+// What slurmstepd has started: the batch script, or the shell of a step. That is never this process, whose environment
+// may be another one than it was: `exec muster run`. A shell of salloc on a login node has no devices from Slurm.
+std::optional<process::Environment> slurm_environment() {
+  for (auto process = process::read_proc_stat(::getppid()); process && process->parent > 0;
+       process = process::read_proc_stat(process->parent)) {
+    auto above = muster::read_file(fmt::format("/proc/{}/comm", process->parent));
+    if (!above || trim(*above) != "slurmstepd") continue;
+    process::Environment environment = first_environment_of(process->pid);
+    if (agent::find_variable(environment, "SLURM_JOB_ID") == nullptr) return std::nullopt;  // it cannot be read
+    return environment;
+  }
+  return std::nullopt;
+}
+
+std::optional<process::Environment> pbs_environment() {
   std::optional<process::Environment> first;
   for (auto process = process::read_proc_stat(::getppid()); process;
        process = process::read_proc_stat(process->parent)) {
@@ -243,7 +257,9 @@ Facts real_facts(int launcher) {
   facts.is_loopback = is_loopback;
   facts.read_file = read_text;
   facts.read_stdin = read_stdin;
-  facts.job_environment = job_environment;
+  facts.job_environment = [](cluster::Adapter scheduler) {
+    return scheduler == cluster::Adapter::kSlurm ? slurm_environment() : pbs_environment();
+  };
   facts.munge = [] {
     auto munge = rendezvous::Munge::open();
     return munge && munge->seal(rendezvous::Token::random(), "").ok();

@@ -11,6 +11,7 @@
 #include "muster/base/environment.h"
 #include "muster/base/log.h"
 #include "muster/base/result.h"
+#include "muster/cluster/adapter.h"
 #include "muster/container/prepare.h"
 #include "muster/environment/setup.h"
 #include "muster/process/gpus.h"
@@ -76,8 +77,9 @@ struct Facts {
   std::function<Result<std::string>(const std::string&)> token_file;
   // All that comes on stdin, to its end; blocks until then. Cut shortly behind kLongestScript.
   std::function<Result<std::string>()> read_stdin;
-  // What the scheduler gave to the first process of this job of PBS, as far as it is above this one; nothing: unknown.
-  std::function<std::optional<process::Environment>()> job_environment;
+  // What the scheduler (Slurm or PBS) gave to the first process of this job, or step, on this node, if that is above this
+  // one; nothing: unknown.
+  std::function<std::optional<process::Environment>(cluster::Adapter)> job_environment;
   // The user's key (user_key.h); `make` it if there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this

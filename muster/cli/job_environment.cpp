@@ -25,17 +25,26 @@ std::string why_computed(const std::string& name) {
 
 // Devices that the user has chosen for this command hold on every node; a scheduler sets its own there.
 Result<void> Planner::forward_devices(const launcher::FanOut& spec) {
+  const bool slurm = spec.way == launcher::Way::kSlurm;
+  if (!slurm && spec.way != launcher::Way::kPbs) return {};
   process::Environment chosen;
-  if (spec.way == launcher::Way::kSlurm) chosen = devices_beside_slurm(facts_.environment);
-  if (spec.way == launcher::Way::kPbs)
-    if (auto first = facts_.job_environment()) chosen = devices_beside_pbs(facts_.environment, *first);
+  if (auto first = facts_.job_environment(slurm ? cluster::Adapter::kSlurm : cluster::Adapter::kPbs)) {
+    chosen = devices_set_since(facts_.environment, *first);
+  } else if (slurm) {
+    DevicesInSlurm found = devices_beside_slurm(facts_.environment);
+    chosen = std::move(found.chosen);
+    for (const auto& [name, value] : found.guessed)
+      note(LogLevel::kInfo, fmt::format("{0}={1} is taken for Slurm's: every node uses what Slurm gives it; to choose "
+                                        "these devices on every node: --env {0}={1}",
+                                        name, value));
+  }
   for (const auto& [name, value] : chosen) {
     if ((value.starts_with("GPU-") || value.starts_with("MIG-")) && spec.hosts.size() > 1)
       return Error{ErrorKind::kUsage,
                    fmt::format("{}={} names devices of one node, and the job has {}", name, value, spec.hosts.size()),
                    "use numbers, or unset it"};
-    note(LogLevel::kInfo, fmt::format("{}={} is not {}'s: every node uses these devices", name, value,
-                                      spec.way == launcher::Way::kSlurm ? "Slurm" : "PBS"));
+    note(LogLevel::kInfo,
+         fmt::format("{}={} is not {}'s: every node uses these devices", name, value, slurm ? "Slurm" : "PBS"));
     plan_.forwarded.push_back(fmt::format("--env={}={}", name, value));
   }
   return {};

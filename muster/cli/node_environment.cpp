@@ -50,38 +50,45 @@ std::vector<std::string> from_zero(size_t count) {
   return numbers;
 }
 
-bool is_slurms(const process::Environment& environment, const std::string& value) {
-  if (value == "NoDevFiles" || value_of(environment, "GPU_DEVICE_ORDINAL") == value) return true;
+enum class Origin { kSlurm, kGuessed, kUser };
+
+Origin origin_of(const process::Environment& environment, const std::string& value) {
+  if (value == "NoDevFiles" || value_of(environment, "GPU_DEVICE_ORDINAL") == value) return Origin::kSlurm;
   const std::vector<std::string> devices = process::parse_visible_devices(value);
   const bool by_name = !devices.empty() && !devices[0].empty() && (devices[0][0] < '0' || devices[0][0] > '9');
+  const auto fits = [&](size_t count) { return devices == from_zero(count) || (by_name && devices.size() == count); };
+  bool guessed = false;
   for (const char* name : {"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"}) {
     auto list = value_of(environment, name);
     auto given = list ? process::parse_gpu_list(*list) : std::nullopt;
-    if (given && (devices == *given || devices == from_zero(given->size()))) return true;
-    if (given && by_name && devices.size() == given->size()) return true;
+    if (given && devices == *given) return Origin::kSlurm;
+    guessed = guessed || (given && fits(given->size()));
   }
   auto amount = value_of(environment, "SLURM_GPUS_ON_NODE");
   auto count = amount ? process::parse_gpu_amount(*amount) : std::nullopt;
-  return count && *count > 0 &&
-         (devices == from_zero(static_cast<size_t>(*count)) ||
-          (by_name && devices.size() == static_cast<size_t>(*count)));
+  guessed = guessed || (count && *count > 0 && fits(static_cast<size_t>(*count)));
+  return guessed ? Origin::kGuessed : Origin::kUser;
 }
 
 }  // namespace
 
-process::Environment devices_beside_slurm(const process::Environment& launcher) {
-  process::Environment chosen;
-  for (const char* name : kChoices)
-    if (auto value = value_of(launcher, name); value && !is_slurms(launcher, *value)) chosen.emplace_back(name, *value);
-  return chosen;
-}
-
-process::Environment devices_beside_pbs(const process::Environment& launcher, const process::Environment& first) {
+process::Environment devices_set_since(const process::Environment& launcher, const process::Environment& first) {
   process::Environment chosen;
   for (const char* name : kChoices)
     if (auto value = value_of(launcher, name); value && value != value_of(first, name))
       chosen.emplace_back(name, *value);
   return chosen;
+}
+
+DevicesInSlurm devices_beside_slurm(const process::Environment& launcher) {
+  DevicesInSlurm found;
+  for (const char* name : kChoices) {
+    auto value = value_of(launcher, name);
+    const Origin origin = value ? origin_of(launcher, *value) : Origin::kSlurm;
+    if (origin == Origin::kUser) found.chosen.emplace_back(name, *value);
+    if (origin == Origin::kGuessed) found.guessed.emplace_back(name, *value);
+  }
+  return found;
 }
 
 process::Environment without_token(process::Environment environment) {

@@ -17,12 +17,17 @@ process::Environment without_token(process::Environment environment);
 // there (HOME, TMPDIR, SSH_CONNECTION, DISPLAY …).
 process::Environment environment_to_send(const process::Environment& launcher);
 
-// Of the variables that choose devices (CUDA_VISIBLE_DEVICES …) those that the user has set in a job of Slurm: the value
-// is not what Slurm's own variables say. Slurm counts from 0 where it hides the others' devices.
-process::Environment devices_beside_slurm(const process::Environment& launcher);
-// The same in a job of PBS, which tells its devices in no other variable: the value is not what the first process of the
-// job was given.
-process::Environment devices_beside_pbs(const process::Environment& launcher, const process::Environment& first);
+// Of the variables that choose devices (CUDA_VISIBLE_DEVICES …) those that the user has set: the value is not what the
+// scheduler gave to the first process of the job.
+process::Environment devices_set_since(const process::Environment& launcher, const process::Environment& first);
+
+// The same by Slurm's other variables, if the first process is not known. Slurm counts devices from 0 if it hides the
+// others' devices, so that a value of the right length is a guess.
+struct DevicesInSlurm {
+  process::Environment chosen;   // by the user
+  process::Environment guessed;  // taken for Slurm's by their number alone
+};
+DevicesInSlurm devices_beside_slurm(const process::Environment& launcher);
 
 // What an agent works with: what it was sent, and of its own what the launcher leaves to every machine.
 process::Environment environment_of_node(const process::Environment& sent, const process::Environment& own);

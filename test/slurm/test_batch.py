@@ -5,6 +5,9 @@ import re
 import pytest
 
 from multinode.harness import BEAT, HOME
+from multinode.job import wait_for
+
+from .jobs import WITHIN_S
 
 SHOW = """
 import os, socket
@@ -119,6 +122,22 @@ def test_devices_that_were_chosen_for_a_command(slurm, show):
     refused = lab.batch(f"CUDA_VISIBLE_DEVICES=1,2 {line}", "-N2", "--gpus=4")
     assert refused.code == 2 or refused.code == 125, refused
     assert "the job has no device 1 on n2, where Slurm has set 0" in refused.err, refused
+
+
+def test_devices_that_look_like_those_of_slurm(slurm, show):
+    """The job has two GPUs, and they are not the first two: a choice of these is the user's, and refused."""
+    lab = slurm(2)
+    other = lab.submit("echo has them; sleep 600", "-N2", "--gpus-per-node=2")
+    wait_for("the job that has the first two GPUs", lambda: "has them" in other.out, WITHIN_S)
+    line = f"{lab.muster} run {show}"
+    ended = lab.batch(line, "-N2", "--gpus-per-node=2")
+    assert ended.code == 0 and "VISIBLE_DEVICES" not in ended.err, ended
+    assert {worker["CUDA_VISIBLE_DEVICES"] for workers in shown(ended).values() for worker in workers} == {"2,3"}, ended
+    refused = lab.batch(f"export CUDA_VISIBLE_DEVICES=0,1; {line}", "-N2", "--gpus-per-node=2")
+    assert refused.code in (2, 125), refused
+    assert "where Slurm has set 2,3" in refused.err, refused
+    other.control("scancel")
+    other.end()
 
 
 @pytest.mark.parametrize(

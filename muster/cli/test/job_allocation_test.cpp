@@ -213,6 +213,28 @@ TEST(Allocation, DevicesThatTheUserHasChosenHoldOnEveryNode) {
   EXPECT_THAT(forwarded(inside("batch-typed-gpus")), ElementsAre());
 }
 
+TEST(Allocation, DevicesOfSlurmAreThoseOfTheFirstProcess) {
+  auto first = [](const std::string& devices) { return process::Environment{{"CUDA_VISIBLE_DEVICES", devices}}; };
+  Machine machine = inside("batch-2-nodes");
+  for (const char* name : {"GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
+    machine.variables.erase(name);
+  machine.variables["SLURM_GPUS_ON_NODE"] = "2";
+  machine.variables["SLURM_JOB_GPUS"] = "2,3";
+  machine.variables["CUDA_VISIBLE_DEVICES"] = "0,1";
+  machine.job_environment = first("2,3");
+  EXPECT_EQ(notes(machine, {"train.py"}), "CUDA_VISIBLE_DEVICES=0,1 is not Slurm's: every node uses these devices\n");
+  machine.job_environment = first("0,1");
+  EXPECT_EQ(notes(machine, {"train.py"}), "") << "Slurm counts from 0 if it hides the others' devices";
+  machine.job_environment.reset();
+  EXPECT_EQ(notes(machine, {"train.py"}),
+            "CUDA_VISIBLE_DEVICES=0,1 is taken for Slurm's: every node uses what Slurm gives it; to choose these "
+            "devices on every node: --env CUDA_VISIBLE_DEVICES=0,1\n");
+  EXPECT_THAT(machine.plan(Verb::kRun, {"train.py"})->forwarded, ElementsAre());
+  for (const char* name : {"SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS"}) machine.variables.erase(name);
+  machine.job_environment = first("0,1");
+  EXPECT_EQ(notes(machine, {"train.py"}), "") << "of gres/shard or gres/mps";
+}
+
 TEST(Allocation, DevicesThatANodeDoesNotHave) {
   Machine machine;
   machine.variables = {{"SLURM_JOB_ID", "7"}, {"SLURM_STEP_GPUS", "4"}, {"CUDA_VISIBLE_DEVICES", "0"}};
