@@ -23,10 +23,16 @@ namespace {
 
 constexpr auto kLookPeriod = std::chrono::milliseconds(20);
 
-// Nothing if the path is longer than an address can be.
-std::optional<sockaddr_un> address_of(const std::string& path) {
+Fd open_directory(const std::string& path) {
+  return Fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// The path of a directory may be longer than an address can be, so that the directory goes by its descriptor. Nothing if
+// the name is too long.
+std::optional<sockaddr_un> address_in(const Fd& directory, const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", directory.get(), name);
   if (path.size() >= sizeof address.sun_path) return std::nullopt;
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -58,8 +64,10 @@ void remove_if_stale(const sockaddr_un& address) {
 Fd connect_to_first(const std::string& name, int& error) {
   error = ENOENT;
   for (const std::string& directory : launcher::status_directories()) {
-    const auto address = address_of(fmt::format("{}/{}", directory, name));
-    if (!address || !launcher::check_status_directory(directory)) continue;
+    if (!launcher::check_status_directory(directory)) continue;
+    const Fd opened = open_directory(directory);
+    const auto address = address_in(opened, name);
+    if (!opened || !address) continue;
     Fd socket = new_socket();
     if (socket && connects(socket, *address)) return socket;
     if (errno != ENOENT) error = errno;
@@ -108,7 +116,9 @@ Result<NodeMates> NodeMates::open(const std::string& name, int others) {
   auto directory = launcher::make_status_directory();
   if (!directory) return failed(directory.error());
   const std::string path = *directory + "/" + name;
-  const auto address = address_of(path);
+  const Fd opened = open_directory(*directory);
+  if (!opened) return failed(system_error(errno, *directory));
+  const auto address = address_in(opened, name);
   if (!address) return failed(system_error(ENAMETOOLONG, path));
   Fd listener = new_socket();
   bool bound = listener && binds(listener, *address);

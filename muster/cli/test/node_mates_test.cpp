@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "muster/base/environment.h"
 #include "muster/base/random.h"
 #include "muster/launcher/status_directory.h"
 #include "muster/process/cpus.h"
@@ -43,6 +44,27 @@ TEST(NodeMates, EndAsTheFirstDoes) {
   mates.push_back(start_mate(name));
   first->tell(17, Deadline::in(30s));
   for (pid_t mate : mates) EXPECT_EQ(exit_code_of(mate), 17);
+}
+
+TEST(NodeMates, MeetInADirectoryWhosePathIsLongerThanASocketsMayBe) {
+  const std::string top = ::testing::TempDir() + "muster-" + random_uuid(), runtime = top + "/" + std::string(120, 'x');
+  ASSERT_EQ(::mkdir(top.c_str(), S_IRWXU), 0);
+  ASSERT_EQ(::mkdir(runtime.c_str(), S_IRWXU), 0);
+  const std::string before = environment_variable("XDG_RUNTIME_DIR").value_or("");
+  ::setenv("XDG_RUNTIME_DIR", runtime.c_str(), 1);
+  const std::string name = fresh_name();
+  {
+    auto first = NodeMates::open(name, 1);
+    EXPECT_TRUE(first);
+    EXPECT_EQ(::access((runtime + "/muster/" + name).c_str(), F_OK), 0);
+    const pid_t mate = start_mate(name, first ? 30s : 0s);
+    if (first) first->tell(17, Deadline::in(30s));
+    EXPECT_EQ(exit_code_of(mate), 17);
+  }
+  EXPECT_EQ(::rmdir((runtime + "/muster").c_str()), 0) << "nothing is left in it";
+  before.empty() ? ::unsetenv("XDG_RUNTIME_DIR") : ::setenv("XDG_RUNTIME_DIR", before.c_str(), 1);
+  EXPECT_EQ(::rmdir(runtime.c_str()), 0);
+  EXPECT_EQ(::rmdir(top.c_str()), 0);
 }
 
 TEST(NodeMates, AreToldThoughAllDescriptorsAreTaken) {
