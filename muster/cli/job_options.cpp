@@ -211,6 +211,12 @@ Result<std::optional<std::string>> Planner::carried_script() {
   const bool spooled =
       !parsed_.flag(Opt::kModule) && !parsed_.flag(Opt::kNoPython) && is_spooled(program, facts_.getenv);
   if (!script_on_stdin() && !spooled) return std::optional<std::string>();
+  if (spooled && facts_.path_kind(program) == PathKind::kMissing)
+    return Error{ErrorKind::kNotFound,
+                 fmt::format("'{}' does not exist on {}: it is Slurm's copy of the batch script, which only the job's "
+                             "first node has",
+                             program, job_.host),
+                 "if the script's first line starts muster with srun, leave srun out: muster starts the nodes itself"};
   MUSTER_TRY(std::string script, spooled ? facts_.read_file(program) : facts_.read_stdin());
   if (script.size() > kLongestScript)
     return Error{ErrorKind::kUsage,

@@ -110,6 +110,20 @@ def test_the_script_itself_is_submitted(slurm):
     assert ended.lines == ["n1 0 7 --lr 1", "n1 1 7 --lr 1", "n2 2 7 --lr 1", "n2 3 7 --lr 1"], ended
 
 
+def test_srun_in_the_first_line_of_the_script(slurm):
+    lab = slurm(2, gpus=0)
+    train = lab.file("train.py", (
+        f"#!/usr/bin/env -S srun {lab.muster} run --join-timeout 3\n"
+        "#SBATCH --nodes=2\n"
+    ))
+    hidden = lab.cluster.exec("n2", ["mount", "-t", "tmpfs", "none", lab.cluster.directory / "spool/n1"])
+    assert hidden.end() == 0, hidden.said()
+    ended = lab.submit_file(train).end()
+    assert ended.code != 0, ended
+    assert "slurm_script' does not exist on n2: it is Slurm's copy of the batch script" in ended.err, ended
+    assert "leave srun out: muster starts the nodes itself" in ended.err, ended
+
+
 def test_devices_that_were_chosen_for_a_command(slurm, show):
     """Two commands side by side, each with half of the GPUs of every node."""
     lab = slurm(2)

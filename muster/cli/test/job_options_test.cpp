@@ -245,6 +245,10 @@ TEST(JobOptions, ScriptsThatNotEveryNodeHasTravelWithTheJob) {
   EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", spooled}).description.script, std::nullopt) << "in no job of Slurm";
   machine.variables["SLURM_JOB_ID"] = "12";
   EXPECT_EQ(fan_out(machine, {"--hosts=n1,n2", spooled}).description.script, "print(2)");
+  machine.files.erase(spooled);
+  EXPECT_THAT(machine.error({"--mode=local", spooled}),
+              ::testing::AllOf(HasSubstr("which only the job's first node has"), HasSubstr("leave srun out")))
+      << "on a second node";
   Assignment assignment;
   assignment.script = "print(3)";
   auto part = machine.plan_as_member(Verb::kRun, {"--rdzv-id=1", spooled, "x"}, assignment);
