@@ -59,6 +59,11 @@ bool is_zipapp(std::string_view text) {
   return text.starts_with("PK\3\4");
 }
 
+std::string own_file_name() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).filename().string();
+}
+
 PathKind path_kind(const std::string& path) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return errno == EACCES ? PathKind::kForbidden : PathKind::kMissing;
@@ -69,7 +74,7 @@ PathKind path_kind(const std::string& path) {
   if (is_zipapp(beginning)) return PathKind::kZip;
   // access() says yes to everything for root where any x bit is set; a file without one is never executable.
   if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0)
-    return starts_muster(beginning) ? PathKind::kMusterScript : PathKind::kExecutable;
+    return starts_muster(beginning, own_file_name()) ? PathKind::kMusterScript : PathKind::kExecutable;
   return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;
 }
 
@@ -215,16 +220,17 @@ std::string working_directory() {
 
 }  // namespace
 
-bool starts_muster(std::string_view beginning) {
+bool starts_muster(std::string_view beginning, std::string_view own_name) {
   if (!beginning.starts_with("#!")) return false;
   std::string line(beginning.substr(2, beginning.find('\n') - 2));
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c == '\t' || c == '\r' || c == '"' || c == '\''; }, ' ');
   const std::vector<std::string_view> words = split(line, ' ');
-  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     for (std::string_view option : {"-S", "--split-string="})
       if (word.starts_with(option)) word.remove_prefix(option.size());
-    return word.substr(word.rfind('/') + 1) == "muster";
+    const std::string_view name = word.substr(word.rfind('/') + 1);
+    return name == "muster" || (!name.empty() && name == own_name);
   });
 }
 

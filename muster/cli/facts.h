@@ -35,8 +35,9 @@ enum class PathKind {
 
 // Whether a file that begins with these bytes is a script that muster itself is the interpreter of:
 // "#!/usr/bin/env -S muster run", "#!/opt/bin/muster torchrun", also behind srun, nice and the like. To execute such a
-// file is to start muster again for the same file, without end. Pure.
-bool starts_muster(std::string_view beginning);
+// file is to start muster again for the same file, without end. `own_name`: what the file of this program is called
+// ("muster-0.2"). Pure.
+bool starts_muster(std::string_view beginning, std::string_view own_name = "muster");
 
 // How a node is set up.
 struct SetUpManner {

@@ -29,6 +29,9 @@ Error unknown_verb(const std::string& word, std::string_view command = "muster")
   } else if (word[0] == '-') {
     error = {ErrorKind::kUsage, fmt::format("option '{}' comes before the verb", word),
              fmt::format("write muster run {} …", word)};
+  } else if (find_verb(word.substr(0, word.find(' '))) != nullptr) {
+    error.hint =
+        fmt::format("these are several words in one: in a script's first line write #!/usr/bin/env -S muster {}", word);
   } else if (program) {
     error.hint = fmt::format("to run it write muster run {}", word);
   } else {

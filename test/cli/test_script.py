@@ -50,15 +50,33 @@ def write(path, text):
     return path
 
 
-@pytest.mark.parametrize("line", ["/usr/bin/env -S {muster} run", "{muster} run", "{muster} torchrun", "/usr/bin/env -S nice {muster} run"])
-def test_a_script_whose_first_line_starts_muster(run_muster, place, few_processes, line):
-    """The kernel gives all that follows the interpreter as one word, but for `env -S`."""
-    env_line = line if "env" in line else f"/usr/bin/env -S {line}"
-    script = write(place / "slurm_script", f"#!{env_line.format(muster=place / 'muster')} --nproc-per-node 2\n{SHOW}")
-    done = run_muster(["a", "b"], program=str(script), preexec_fn=few_processes, env={"TMPDIR": place})
+@pytest.mark.parametrize("name", ["muster", "muster-0.2"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/usr/bin/env -S {muster} run --nproc-per-node 2",
+        "/usr/bin/env -S {muster} torchrun --nproc-per-node 2",
+        "/usr/bin/env -S nice {muster} run --nproc-per-node 2",
+        "{muster} run",
+        "{muster} torchrun",
+    ],
+)
+def test_a_script_whose_first_line_starts_muster(run_muster, place, few_processes, line, name):
+    """Without `env -S` the kernel gives all that follows the interpreter as one word: the verb alone."""
+    (place / "muster").rename(place / name)
+    script = write(place / "slurm_script", f"#!{line.format(muster=place / name)}\n{SHOW}")
+    env = {"TMPDIR": place, **({} if "--nproc" in line else {"PET_NPROC_PER_NODE": "2"})}
+    done = run_muster(["a", "b"], program=str(script), preexec_fn=few_processes, env=env)
     assert done.returncode == 0, done.stderr
     lines = sorted(re.sub(r"^\[\d\] ", "", line) for line in done.stdout.splitlines())
     assert lines == ["0 2 ['a', 'b']", "1 2 ['a', 'b']"], done.stdout
+
+
+def test_a_first_line_with_options_needs_env(run_muster, place):
+    script = write(place / "train", f"#!{place / 'muster'} run --nproc-per-node 2\n{SHOW}")
+    done = run_muster([], program=str(script))
+    assert done.returncode == 2
+    assert done.stderr.endswith("in a script's first line write #!/usr/bin/env -S muster run --nproc-per-node 2\n"), done.stderr
 
 
 def test_a_program_that_starts_itself_is_stopped(run_muster, place, few_processes):

@@ -19,6 +19,15 @@ TEST(Script, AFirstLineThatStartsMuster) {
     EXPECT_FALSE(starts_muster(line)) << line;
 }
 
+TEST(Script, AFirstLineThatStartsAMusterOfAnotherName) {
+  for (const char* line : {"#!/opt/bin/muster-0.2 run\n", "#!/usr/bin/env -S muster-0.2 run\n"}) {
+    EXPECT_TRUE(starts_muster(line, "muster-0.2")) << line;
+    EXPECT_FALSE(starts_muster(line)) << line;
+  }
+  EXPECT_TRUE(starts_muster("#!/opt/bin/muster run\n", "muster-0.2"));
+  EXPECT_FALSE(starts_muster("#!/bin/sh -e\n", "")) << "the name is not known";
+}
+
 TEST(Script, TheCopyOfABatchScript) {
   const GetEnv in_job = [](const std::string& name) {
     return name == "SLURM_JOB_ID" ? std::optional<std::string>("12") : std::nullopt;
