@@ -328,16 +328,38 @@ def test_no_grace_at_all(start):
     assert job.wait(timeout=30) == 143
 
 
-def test_second_interrupt_is_immediate(start):
-    job = start([*RUN, "--shutdown-timeout", "1000", *trapping(":")])
-    lines_until(job.stdout, "ready", 2)
+@pytest.mark.parametrize(
+    "nodes, stopped, killed",
+    [([], "2 workers", "2 workers"), (["--local-nodes", "2"], "the job on 2 nodes", "all workers")],
+    ids=["one", "two"],
+)
+def test_second_interrupt_is_immediate(start, nodes, stopped, killed):
+    job = start([*RUN, *nodes, "--shutdown-timeout", "1000", *trapping(":")])
+    workers = 4 if nodes else 2
+    lines_until(job.stdout, "ready", workers)
     job.send_signal(signal.SIGINT)
-    lines_until(job.stdout, "got INT", 2)
+    lines_until(job.stdout, "got INT", workers)
     job.send_signal(signal.SIGINT)
-    _, err = job.communicate(timeout=30)
+    _, err = job.communicate(timeout=60)
     assert job.returncode == 130
-    assert "SIGINT: stopping 2 workers, SIGKILL in 1000 s; press Ctrl-C again to kill them now" in err
-    assert "second SIGINT: killing 2 workers" in err
+    assert f"SIGINT: stopping {stopped}, SIGKILL in 1000 s; press Ctrl-C again to kill them now" in err
+    assert f"second SIGINT: killing {killed}" in err
+
+
+@pytest.mark.parametrize(
+    "nodes, advice",
+    [
+        ([], "rank 1 asked for input and has none; --stdin 1 gives it yours\n"),
+        (["--local-nodes", "2"], "in a job of several nodes no worker has any; debug it on one node with --stdin RANK, or "),
+    ],
+    ids=["one", "two"],
+)
+def test_a_breakpoint_without_input(run_muster, tmp_path, nodes, advice):
+    script = tmp_path / "train.py"
+    script.write_text("import os, time\nif os.environ['RANK'] == '1': breakpoint()\ntime.sleep(600)\n")
+    done = run_muster([*RUN, *nodes, script])
+    assert done.returncode == 1
+    assert advice in done.stderr, done.stderr
 
 
 def test_one_interrupt_to_every_process_of_muster_is_one(start):
