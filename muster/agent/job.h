@@ -84,6 +84,8 @@ struct Membership {
   std::optional<int> position;            // in the launcher's list of hosts
   int min_nodes = 0, max_nodes = 0;       // as this node's command line says; 0: it was not asked
   Duration join_timeout = std::chrono::seconds(600);
+  // No spare was declared: if this node was in no round, it ends with an error, although the job has ended.
+  bool must_take_part = false;
   bool open_to_all = false;        // there is no secret in the token: whoever reaches the port can join
   bool hosts_coordinator = false;  // in this very process
   bool output_to_launcher = false;

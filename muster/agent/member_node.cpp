@@ -301,6 +301,12 @@ int MemberNode::conclude(Conclusion& conclusion, const std::optional<Error>& err
   if (error_) return conclusion.member_failed(node_.crew(), *error_);
   // The launcher tells how it ended, once for all nodes.
   if (membership_.output_to_launcher) end_->text.clear();
+  if (membership_.must_take_part && !began_round_ && end_->exit_code == 0)
+    return conclusion.member_failed(
+        node_.crew(), {ErrorKind::kPeer,
+                       fmt::format("this node ran no worker: the job at {} already had its {} nodes",
+                                   member_->coordinator().text(), membership_.max_nodes),
+                       "give each job its own --rdzv-id or port, or --nnodes MIN:MAX if this node is a spare"});
   return conclusion.member_ended(node_.crew(), *end_);
 }
 

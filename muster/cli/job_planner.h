@@ -122,6 +122,7 @@ class Planner {
   Result<void> plan_own_node();
   Result<void> plan_alone(const NodeRange& nodes);
   Result<void> plan_symmetric(const NodeRange& nodes, bool is_static);
+  bool declares_spares(const NodeRange& nodes) const;
   Result<Endpoint> meeting_point(bool is_static);
   Result<int> node_rank(int nodes, const Endpoint& endpoint);
   Result<launcher::Symmetric::Hosts> who_hosts(bool is_static, const Endpoint& endpoint);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
@@ -73,6 +75,7 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   membership.min_nodes = nodes.min;
   membership.max_nodes = nodes.max;
   membership.join_timeout = spec.membership.join_timeout;
+  membership.must_take_part = ours_ && !declares_spares(nodes);
   spec.candidates = {spec.port};
   // As with torchrun a default is what it is; here it gives way to somebody who has it already.
   if (derived_) {
@@ -103,6 +106,13 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   plan_.mode_why = here_ ? here_->what : fmt::format("--nnodes {}, no hosts named", text(Opt::kNnodes));
   plan_.nodes = std::move(spec);
   return {};
+}
+
+// Whether a node may be left over when the job has ended: --nnodes is a range (2:2 too), or the scheduler has given more
+// nodes than may take part.
+bool Planner::declares_spares(const NodeRange& nodes) const {
+  if (text(Opt::kNnodes).find(':') != std::string::npos) return true;
+  return here_ && std::max(here_->allocated, static_cast<int>(here_->nodes.size())) > nodes.max;
 }
 
 // Everybody must name the same place: nothing is guessed, except where torchrun does.

@@ -33,7 +33,7 @@ class Member {
   // The local address of the control connection; empty before Welcome.
   std::string local_address() const;
   TimePoint join_sent() const;  // only after Welcome
-  // The address at which the coordinator was reached, for the connections that follow; only after Welcome.
+  // The address at which the coordinator was reached, for the connections that follow; only after Welcome or EndJob.
   const net::Address& coordinator() const;
 
  private:

@@ -4,7 +4,7 @@ import pytest
 
 from .harness import BEAT
 from .job import wait_for
-from .launch import start, start_on, state_of
+from .launch import PORT, start, start_on, state_of
 
 
 def begin(cluster, beats, names, nnodes, options=()):
@@ -86,6 +86,22 @@ def test_a_spare_that_was_never_needed_ends_with_0(lab, beats, code):
     beats.tell("all", f"exit {code}")
     assert run.end() == code, run.said()
     assert spare.end() == 0, spare.said()
+    assert {life.round for life in beats.lives()} == {0}
+
+
+@pytest.mark.parametrize("code", [0, 5])
+def test_a_node_too_many_that_is_not_declared_as_a_spare_fails(lab, beats, code):
+    """Another job's node perhaps, with the same port and id: it has run nothing, and says so."""
+    cluster = lab(3)
+    run, options = begin(cluster, beats, ["n1", "n2"], "2")
+    beats.wait_round(0, 2)
+    third = start_on(cluster, "c10d", "n3", [BEAT, beats.directory], nnodes="2", options=options)
+    wait_joined(cluster, "n3")
+    beats.tell("all", f"exit {code}")
+    assert run.end() == code, run.said()
+    assert third.end() == 125, third.said()
+    where = f"{cluster.address('n1')}:{PORT}"
+    assert f"muster: error: this node ran no worker: the job at {where} already had its 2 nodes; give " in third.err
     assert {life.round for life in beats.lives()} == {0}
 
 

@@ -632,6 +632,28 @@ TEST(SymmetricJob, ASecretOfTheirOwnMakesMachinesOfSeveralSchedulersOne) {
   EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), "Slurm job 41") << "it has all that the job needs";
 }
 
+TEST(SymmetricJob, ANodeMustTakePartUnlessSparesAreDeclared) {
+  Machine machine;
+  auto must = [&](const Words& words, Verb verb = Verb::kRun) {
+    return symmetric(machine, words, verb).job.membership->must_take_part;
+  };
+  auto c10d = [](const std::string& nodes) {
+    return Words{"--nnodes=" + nodes, "--rdzv-backend=c10d", "--rdzv-endpoint=h:3000", "train.py"};
+  };
+  EXPECT_TRUE(must(c10d("2")));
+  EXPECT_TRUE(must(kNode));
+  EXPECT_FALSE(must(c10d("2:2")));
+  EXPECT_FALSE(must(c10d("1:2")));
+  EXPECT_FALSE(must(c10d("2"), Verb::kTorchrun));
+  Words words = c10d("2");
+  words.insert(words.begin(), "--mode=symmetric");
+  machine.variables["SLURM_JOB_ID"] = "41";
+  machine.variables["SLURM_JOB_NODELIST"] = "n[1-2]";
+  EXPECT_TRUE(must(words));
+  machine.variables["SLURM_JOB_NODELIST"] = "n[1-3]";
+  EXPECT_FALSE(must(words)) << "the third node of the allocation is a spare";
+}
+
 TEST(SymmetricToken, AKeyIsMadeByRunAlone) {
   Machine machine;
   EXPECT_FALSE(open_to_all(machine));
