@@ -225,11 +225,13 @@ Result<std::optional<std::string>> Planner::given_secret() const {
 // Which job this node is of (Token::job()): the scheduler's, and its step if the step has as many nodes as the job may
 // have. A job that spans several of the scheduler's, or of which some nodes have none, is one if its user has given a
 // secret; a secret alone is not enough while the scheduler's job has all the nodes that it may have, or a
-// script with a secret in it that is submitted twice would become one job.
+// script with a secret in it that is submitted twice would become one job. If it is not known how many nodes the
+// scheduler's job has, as in a container without its variables, the name of that job stays.
 std::string Planner::job_name(const NodeRange& nodes, bool secret_given) const {
   std::string job = cluster::scheduler_job(facts_.getenv, facts_.read_file);
   const int allocated = here_ ? here_->allocated : 0;
-  if (secret_given && (job.empty() || nodes.max > allocated)) return std::string(rendezvous::Token::kAnyJob);
+  const bool spans_several = allocated > 0 && nodes.max > allocated;
+  if (secret_given && (job.empty() || spans_several)) return std::string(rendezvous::Token::kAnyJob);
   const bool in_step = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask &&
                        nodes.max <= static_cast<int>(here_->nodes.size());
   return in_step ? fmt::format("step {} of {}", here_->step_id, job) : job;

@@ -252,16 +252,36 @@ def test_nodes_of_two_schedulers_jobs_do_not_meet(lab, beats):
     assert [job.end() for job in jobs.values()] == [0, 0]
 
 
+def in_a_pbs_job(cluster, number, name):
+    """The variables of the script of a job that has that one node."""
+    nodefile = cluster.shared / f"nodes.{number}"
+    nodefile.write_text(f"{name}\n")
+    return {"PBS_ENVIRONMENT": "PBS_BATCH", "PBS_JOBID": f"{number}.server", "PBS_NODEFILE": str(nodefile)}
+
+
 def test_a_secret_of_their_own_makes_two_schedulers_jobs_one(lab, beats):
     cluster = lab(2)
     token = {"MUSTER_TOKEN": secrets.token_hex(32)}
     jobs = [
-        start_on(cluster, "c10d", name, [BEAT, beats.directory], env=token | {"PBS_JOBID": f"{number}.server"})
+        start_on(cluster, "c10d", name, [BEAT, beats.directory], options=["--mode", "symmetric"],
+                 env=token | in_a_pbs_job(cluster, number, name))
         for number, name in enumerate(cluster.names)
     ]
     beats.wait_round(0, 2)
     beats.tell("all", "exit 0")
     assert [job.end() for job in jobs] == [0, 0]
+
+
+def test_a_secret_in_a_script_does_not_make_its_two_jobs_one(lab, beats):
+    """Of jobs whose size is not known, as in a container that passes on no more than the job's name."""
+    cluster = lab(2)
+    token = {"MUSTER_TOKEN": secrets.token_hex(32)}
+    first = start_on(cluster, "c10d", "n1", [BEAT, beats.directory], env=token | {"PBS_JOBID": "41.server"})
+    second = start_on(cluster, "c10d", "n2", [BEAT, beats.directory], env=token | {"PBS_JOBID": "42.server"})
+    assert second.end() == 125, second.said()
+    assert "belongs to another job of yours: PBS job 41.server; this is PBS job 42.server" in second.err, second.said()
+    first.kill()
+    assert not beats.lives()
 
 
 def test_torchruns_own_agents_are_named(lab, beats):

@@ -632,6 +632,21 @@ TEST(SymmetricJob, ASecretOfTheirOwnMakesMachinesOfSeveralSchedulersOne) {
   EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), "Slurm job 41") << "it has all that the job needs";
 }
 
+TEST(SymmetricJob, ASecretIsNotEnoughIfTheSizeOfTheAllocationIsNotKnown) {
+  Machine machine;
+  machine.variables["MUSTER_TOKEN"] = std::string(64, 'a');
+  auto job = [&] { return symmetric(machine, kNode).job.membership->token.job(); };
+  machine.texts["/proc/self/cgroup"] = "0::/system.slice/slurmstepd.scope/job_7/step_0\n";
+  EXPECT_EQ(job(), "Slurm job 7") << "a container that passes no variables";
+  machine.variables["PBS_JOBID"] = "12.server";
+  EXPECT_EQ(job(), "PBS job 12.server") << "a container that passes the job's name alone";
+  machine.variables["PBS_ENVIRONMENT"] = "PBS_BATCH";
+  machine.variables["PBS_NODENUM"] = "1";
+  machine.variables["PBS_TASKNUM"] = "20000001";
+  machine.variables["PBS_NODEFILE"] = "/var/spool/pbs/aux/12.server";
+  EXPECT_EQ(job(), "PBS job 12.server") << "a task on a node that does not have the nodefile";
+}
+
 TEST(SymmetricJob, ANodeMustTakePartUnlessSparesAreDeclared) {
   Machine machine;
   auto must = [&](const Words& words, Verb verb = Verb::kRun) {
