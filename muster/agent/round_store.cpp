@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "muster/base/random.h"
-#include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 
 namespace muster::agent {
@@ -39,19 +38,33 @@ Result<Fd> bind_without_listening(uint16_t port) {
 
 class Doorkeeper {
  public:
-  Doorkeeper(std::vector<std::string> members, Log& log, std::function<bool()> owners_known)
-      : members_(members.begin(), members.end()), log_(log), owners_known_(std::move(owners_known)) {}
+  Doorkeeper(std::vector<std::string> members, Log& log, std::function<bool()> owners_known, IsOwnAddress is_own)
+      : members_(members.begin(), members.end()),
+        log_(log),
+        owners_known_(std::move(owners_known)),
+        is_own_(std::move(is_own)) {}
 
   Admission operator()(const net::Address& peer, const net::Address& local) {
     const std::string host = peer.host();
     if (elsewhere_.contains(host)) return Admission::kWelcome;
-    if (net::is_own_address(peer)) return admit_owner(peer, local);
+    const Result<bool> own = is_own_(peer);
+    if (!own) return admit_unplaced(peer, local, own.error());
+    if (*own) return admit_owner(peer, local);
     if (!members_.contains(host)) return Admission::kStranger;
     elsewhere_.insert(host);
     return Admission::kWelcome;
   }
 
  private:
+  // It is not known whether the peer is on this machine: it is served only if the kernel says that it is this user's.
+  Admission admit_unplaced(const net::Address& peer, const net::Address& local, const Error& why) {
+    const auto owner = net::connection_owner(peer, local);
+    if (owner == net::kNoOwner) return Admission::kGone;
+    if (owner == ::getuid()) return Admission::kWelcome;
+    if (!std::exchange(unplaced_, true)) log_.warn("{}: the store turns {} away", why.text(), peer.text());
+    return Admission::kStranger;
+  }
+
   Admission admit_owner(const net::Address& peer, const net::Address& local) {
     const auto owner = net::connection_owner(peer, local);
     // A node that tries whether it can reach the store (reach.h) has often hung up before the store looks at it.
@@ -70,7 +83,9 @@ class Doorkeeper {
   std::set<std::string> elsewhere_;  // members on other machines: the list of interfaces is read once for each
   Log& log_;
   std::function<bool()> owners_known_;
+  IsOwnAddress is_own_;
   std::optional<bool> asked_;  // what owners_known_ said
+  bool unplaced_ = false;      // a peer was turned away because is_own_ had no answer
 };
 
 }  // namespace
@@ -83,8 +98,9 @@ Result<Fd> reserve_port(uint16_t port) {
   return bind_without_listening(port);
 }
 
-store::AcceptPeer only_members(std::vector<std::string> members, Log& log, std::function<bool()> owners_known) {
-  return Doorkeeper(std::move(members), log, std::move(owners_known));
+store::AcceptPeer only_members(std::vector<std::string> members, Log& log, std::function<bool()> owners_known,
+                               IsOwnAddress is_own) {
+  return Doorkeeper(std::move(members), log, std::move(owners_known), std::move(is_own));
 }
 
 Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Options& options) {

@@ -8,6 +8,7 @@
 #include "muster/base/fd.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
+#include "muster/net/interfaces.h"
 #include "muster/net/socket_owner.h"
 #include "muster/store/server.h"
 
@@ -50,8 +51,11 @@ Result<Fd> reserve_port(uint16_t port);
 // The store's protocol has no passwords. The store of a round therefore serves the nodes of the job only (`members`:
 // their numeric addresses), and of the processes on this machine only those of this user. A connection whose owner the
 // kernel does not name is refused, unless `owners_known` (asked once, when the first such connection comes) says that
-// the kernel never names any: then it is served, and `log` says so once.
+// the kernel never names any: then it is served, and `log` says so once. `is_own` says whether a peer is on this machine;
+// if it returns an error, the peer is served only if the kernel names this user as its owner, and nothing is remembered.
+using IsOwnAddress = std::function<Result<bool>(const net::Address&)>;
 store::AcceptPeer only_members(std::vector<std::string> members, Log& log,
-                               std::function<bool()> owners_known = net::owners_are_known);
+                               std::function<bool()> owners_known = net::owners_are_known,
+                               IsOwnAddress is_own = net::look_up_own_address);
 
 }  // namespace muster::agent

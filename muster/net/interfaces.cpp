@@ -56,10 +56,10 @@ uint32_t link_of(const Address& address) {
 }
 
 // Of all interfaces that are up, in the kernel's order.
-std::vector<InterfaceAddress> all_addresses() {
+Result<std::vector<InterfaceAddress>> all_addresses() {
   std::vector<InterfaceAddress> found;
   ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return found;
+  if (::getifaddrs(&list) != 0) return system_error(errno, "cannot read the list of this machine's interfaces");
   for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
     if (each->ifa_addr == nullptr || (each->ifa_flags & IFF_UP) == 0) continue;
     const int family = each->ifa_addr->sa_family;
@@ -78,15 +78,21 @@ std::vector<InterfaceAddress> all_addresses() {
 }  // namespace
 
 std::vector<InterfaceAddress> interface_addresses() {
-  std::vector<InterfaceAddress> found = all_addresses();
-  std::erase_if(found, [](const InterfaceAddress& each) { return is_link_local(each.address); });
-  return found;
+  auto found = all_addresses();
+  if (!found) return {};
+  std::erase_if(*found, [](const InterfaceAddress& each) { return is_link_local(each.address); });
+  return *std::move(found);
 }
 
 bool is_own_address(const Address& address) {
+  auto own = look_up_own_address(address);
+  return own && *own;
+}
+
+Result<bool> look_up_own_address(const Address& address) {
   if (address.is_loopback()) return true;
   const std::string host = address.host();
-  const std::vector<InterfaceAddress> all = all_addresses();
+  MUSTER_TRY(const std::vector<InterfaceAddress> all, all_addresses());
   return std::any_of(all.begin(), all.end(), [&](const InterfaceAddress& each) {
     return each.address.host() == host && link_of(each.address) == link_of(address);
   });

@@ -16,13 +16,15 @@ struct InterfaceAddress {
 };
 
 // Of all interfaces that are up, in the kernel's order; link-local IPv6 addresses are left out: they mean nothing
-// elsewhere.
+// elsewhere. Empty also if the list cannot be read.
 std::vector<InterfaceAddress> interface_addresses();
 
 // Whether an interface of this machine has the address, whatever its port; all of 127.0.0.0/8 is this machine's. Reads
 // the list of interfaces. It does not try to bind the address: with the sysctl ip_nonlocal_bind, every address can be
-// bound.
+// bound. False also if the list cannot be read.
 bool is_own_address(const Address& address);
+// The same, with an error if the list cannot be read: no descriptor or no memory is left.
+Result<bool> look_up_own_address(const Address& address);
 
 // Which of them `wanted` means: an interface ("eth0") or a network ("10.0.0.0/8", "fd00::/64"). Pure.
 Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<InterfaceAddress>& all,

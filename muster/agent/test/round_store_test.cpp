@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <algorithm>
+#include <cerrno>
 
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
@@ -133,6 +134,31 @@ TEST(OnlyMembers, SaysOnceThatTheKernelNamesNoOwner) {
   for (int i = 0; i < 2; ++i) EXPECT_EQ(may_come(nowhere, nowhere), store::Admission::kWelcome);
   ASSERT_EQ(said.size(), 1u);
   EXPECT_THAT(said[0], HasSubstr("whose connection 127.0.0.1:1 is"));
+}
+
+TEST(OnlyMembers, AMemberIsAskedForItsOwnerIfTheListOfInterfacesCannotBeRead) {
+  bool readable = false;
+  int said = 0;
+  Log log([&](LogLevel, std::string_view) { ++said; });
+  const auto is_own = [&](const net::Address&) -> Result<bool> {
+    if (readable) return false;
+    return system_error(EMFILE, "the list");
+  };
+  auto may_come = only_members(
+      {"192.0.2.7"}, log, [] { return false; }, is_own);
+  const net::Address member = *net::parse_address("192.0.2.7", 1), here = *net::parse_address("192.0.2.1", 1);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(may_come(member, here), store::Admission::kStranger);
+  EXPECT_EQ(said, 1);
+  readable = true;
+  EXPECT_EQ(may_come(member, here), store::Admission::kWelcome) << "nothing was remembered";
+
+  readable = false;
+  auto [client, server, peer] = net::test::connect_to_ourselves();
+  auto local = net::local_address(server.get());
+  ASSERT_TRUE(local.ok());
+  EXPECT_EQ(only_members(
+                {}, log, [] { return false; }, is_own)(peer, *local),
+            store::Admission::kWelcome);
 }
 
 TEST(OnlyMembers, KnowsWhoHasHungUp) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,19 @@ TEST(OwnAddress, IsOneOfAnInterface) {
   for (const InterfaceAddress& each : interface_addresses()) EXPECT_TRUE(is_own_address(each.address.with_port(1)));
   for (const char* other : {"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1"})  // of documentation
     EXPECT_FALSE(is_own_address(*parse_address(other, 1))) << other;
+}
+
+TEST(OwnAddress, IsNotKnownWithoutADescriptor) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{};
+    if (::setrlimit(RLIMIT_NOFILE, &none) != 0) ::_exit(2);
+    const bool loopback = is_own_address(*parse_address("127.0.0.1", 1));
+    ::_exit(loopback && !look_up_own_address(*parse_address("192.0.2.1", 1)).ok() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 // In a network of its own, in which the kernel lets a process bind any address.
