@@ -199,7 +199,7 @@ std::vector<Crew::LeftRunning> Crew::left_running(TimePoint ended_by, Deadline d
   return all;
 }
 
-bool Crew::sweep(TimePoint ended_by, bool keep_children, Deadline deadline) {
+bool Crew::sweep(TimePoint exited_by, TimePoint failed_by, bool keep_children, Deadline deadline) {
   std::vector<pid_t> running;
   std::vector<const Worker*> gone;
   bool later = false;
@@ -207,8 +207,9 @@ bool Crew::sweep(TimePoint ended_by, bool keep_children, Deadline deadline) {
     if (worker.running) {
       running.push_back(worker.child.pid);
     } else if (!worker.swept && !(keep_children && worker.status.success())) {
-      later |= worker.ended > ended_by;
-      if (worker.ended > ended_by) continue;
+      const bool too_soon = worker.ended > (worker.status.success() ? exited_by : failed_by);
+      later |= too_soon;
+      if (too_soon) continue;
       gone.push_back(&worker);
       worker.swept = true;
     }

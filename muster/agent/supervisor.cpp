@@ -37,9 +37,11 @@
 namespace muster::agent {
 namespace {
 
-// For what a worker left running, while others still run: those that end at the same moment are swept together.
+// For what a worker that failed left running, while others still run; also how often the agent looks for what is to be
+// ended: workers that end at the same moment are swept together.
 constexpr auto kSweepDelay = std::chrono::milliseconds(100);
-// For processes that end by themselves soon after their worker: Python's resource tracker, torch.compile's pool.
+// The same for a worker that exited with 0: processes such as Python's resource tracker and torch.compile's pool end by
+// themselves soon after their worker.
 constexpr auto kLeaveTime = std::chrono::milliseconds(500);
 constexpr auto kSweepTime = std::chrono::milliseconds(500);
 constexpr auto kEndAllTime = std::chrono::seconds(10);
@@ -135,7 +137,7 @@ class Supervisor final : public NodeControl {
 
   void worker_may_have_ended(Worker& worker);
   void worker_is_gone(Worker& worker);
-  void sweep_soon(Duration delay);
+  void sweep_soon();
   bool keeps_children() const;
   void tell_left_running(TimePoint ended_by, Deadline deadline);
   void end_kept_children();
@@ -470,20 +472,20 @@ void Supervisor::worker_is_gone(Worker& worker) {
     stop_workers(SIGTERM, grace_after_failure(job_));
     director_->worker_failed(worker);
   }
-  sweep_soon(worker.status.success() ? kLeaveTime : kSweepDelay);
+  sweep_soon();
   if (crew_->running() == 0 && !spawning_) loop_.defer([this] { end_round(); });
 }
 
-// While others run on, or take their time to stop. When the round ends, its end sweeps. Counted from the first that
-// ended, so that many that end one by one cannot put it off.
-void Supervisor::sweep_soon(Duration delay) {
+// While others run on, or take their time to stop. When the round ends, its end sweeps. There is one timer for all, so
+// that many that end one by one cannot put it off.
+void Supervisor::sweep_soon() {
   if (sweep_timer_ != 0) return;
-  sweep_timer_ = loop_.call_after(delay, [this] {
+  sweep_timer_ = loop_.call_after(kSweepDelay, [this] {
     sweep_timer_ = 0;
     if (crew_->running() == 0) return;
-    const TimePoint ended_by = Clock::now() - kSweepDelay;
-    if (!keeps_children()) tell_left_running(ended_by, Deadline::in(Duration(0)));
-    if (crew_->sweep(ended_by, keeps_children(), Deadline::in(kSweepTime))) sweep_soon(kSweepDelay);
+    const TimePoint now = Clock::now();
+    if (!keeps_children()) tell_left_running(now - kLeaveTime, Deadline::in(Duration(0)));
+    if (crew_->sweep(now - kLeaveTime, now - kSweepDelay, keeps_children(), Deadline::in(kSweepTime))) sweep_soon();
   });
 }
 

@@ -188,9 +188,26 @@ def test_what_a_worker_left_running_is_named(run_muster, tmp_path, others):
     assert not os.path.exists(f"/proc/{daemon}")
 
 
+# Leaves a process, as Python's resource tracker is one, that ends when the worker has closed a pipe to it.
+LEAVES_A_TRACKER = """
+import os
+read, write = os.pipe()
+ready, is_ready = os.pipe()
+if os.fork() == 0:
+    os.close(write)
+    os.setsid()
+    os.write(is_ready, b"!")
+    os.read(read, 1)
+    os._exit(0)
+os.read(ready, 1)
+os._exit(0)
+"""
+
+
 def test_what_ends_soon_by_itself_is_not_named(run_muster, tmp_path):
-    script = "setsid sleep 0.1 </dev/null >/dev/null 2>&1 & exit 0"
-    done = run_muster(["run", "--no-python", "/bin/sh", "-c", script], env={"TMPDIR": str(tmp_path)})
+    script = tmp_path / "worker.py"
+    script.write_text(LEAVES_A_TRACKER)
+    done = run_muster(["run", "--nproc-per-node", 1, script], env={"TMPDIR": str(tmp_path)})
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -17,6 +17,8 @@ inline TimePoint at(double seconds) {
 // Second 0 of the round on the wall clock: 2026-11-15 07:34:00 UTC.
 constexpr int64_t kRoundBegan = 1794728040;
 
+// In a namespace of its own: crew.h has a Worker too.
+namespace judged {
 struct Worker {
   WorkerOutcome outcome;
 
@@ -63,6 +65,8 @@ struct Worker {
     return *this;
   }
 };
+}  // namespace judged
+using judged::Worker;
 
 inline process::ExitStatus exited(int code) { return {code, 0}; }
 inline process::ExitStatus killed(int signal) { return {0, signal}; }
