@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "muster/base/environment.h"
 #include "muster/base/random.h"
@@ -59,9 +60,10 @@ uid_t owner_of_new_directory(const std::string& beside) {
   return status.st_uid;
 }
 
-// One that is there already must be this user's, and no link: another user may have put it there.
-Result<void> make_own_directory(const std::string& path, mode_t mode) {
-  if (::mkdir(path.c_str(), mode) == 0) return {};
+// One that is there already must be this user's, and no link: another user may have put it there. Returns what to tell
+// the user about it, mostly nothing.
+Result<std::string> make_own_directory(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return std::string();
   struct stat status {};
   if (errno != EEXIST || ::lstat(path.c_str(), &status) != 0)
     return system_error(errno, fmt::format("cannot create the log directory {}", path));
@@ -71,15 +73,27 @@ Result<void> make_own_directory(const std::string& path, mode_t mode) {
   if (status.st_uid != ::geteuid() && status.st_uid != owner_of_new_directory(path))
     return Error{ErrorKind::kSystem, fmt::format("the log directory {} belongs to another user", path),
                  "name another directory with --log-dir"};
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) ::chmod(path.c_str(), status.st_mode & ~(S_IWGRP | S_IWOTH));
-  return {};
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return std::string();
+  if (::chmod(path.c_str(), status.st_mode & ~(S_IWGRP | S_IWOTH)) == 0) return std::string();
+  return fmt::format("other users can write to the log directory {}, and it cannot be closed to them: {}", path,
+                     system_error(errno, "chmod").message);
 }
 
+// Of those that can do so at most one is named: all users, the owner, a group. A user's own group counts as private.
 std::string warning_about(const std::string& base) {
   struct stat status {};
-  if (::stat(base.c_str(), &status) != 0 || (status.st_mode & (S_IWOTH | S_ISVTX)) != S_IWOTH) return {};
-  return fmt::format("--log-dir {}: every user of this machine can rename or remove what is in it; chmod o-w {}", base,
-                     base);
+  if (::stat(base.c_str(), &status) != 0) return {};
+  constexpr std::string_view kCan = "can rename or remove what is in it";
+  const bool sticky = (status.st_mode & S_ISVTX) != 0;
+  if ((status.st_mode & S_IWOTH) != 0 && !sticky)
+    return fmt::format("--log-dir {}: every user of this machine {}; chmod o-w {}", base, kCan, base);
+  const uid_t owner = status.st_uid;
+  if (owner != ::geteuid() && owner != 0 && owner != owner_of_new_directory(base + "/.owner"))
+    return fmt::format("--log-dir {}: its owner, the user with id {}, {}", base, owner, kCan);
+  if ((status.st_mode & S_IWGRP) != 0 && !sticky && status.st_gid != ::getegid())
+    return fmt::format("--log-dir {}: all members of the group with id {} {}{}", base, status.st_gid, kCan,
+                       owner == ::geteuid() ? fmt::format("; chmod +t {}", base) : "");
+  return {};
 }
 
 std::string file_name(Stream stream) { return stream == Stream::kStdout ? "stdout.log" : "stderr.log"; }
@@ -143,8 +157,14 @@ Result<void> LogLayout::join_job(const std::string& job_id) {
   return as_usage(made.error(), "name a directory you may write to with --log-dir");
 }
 
+Result<void> LogLayout::make_own(const std::string& path, mode_t mode) {
+  MUSTER_TRY(std::string note, make_own_directory(path, mode));
+  if (!exposed_ && !note.empty()) exposed_ = std::move(note);
+  return {};
+}
+
 Result<void> LogLayout::make_run_dir() {
-  MUSTER_TRY_VOID(make_own_directory(run_dir_, 0700));
+  MUSTER_TRY_VOID(make_own(run_dir_, 0700));
   link_latest();
   return {};
 }
@@ -204,22 +224,22 @@ Result<std::string> LogLayout::make_attempt(int round, int workers, int first_ra
   made_ = true;
   disabled_ = !made;
   if (disabled_) return fmt::format("no log files from now on: {}", made.error().text());
-  if (!removed || temporary_) return std::string();
+  if (!removed || temporary_) return exposed_ ? std::exchange(*exposed_, "") : std::string();
   return fmt::format(
       "the log directory {} was removed during the run: it was made again, logs of earlier rounds are lost", run_dir_);
 }
 
 Result<void> LogLayout::make_again() {
-  MUSTER_TRY_VOID(own_base_ ? make_own_directory(base_, 0700) : make_base(base_));
+  MUSTER_TRY_VOID(own_base_ ? make_own(base_, 0700) : make_base(base_));
   return flat_ ? Result<void>() : make_run_dir();
 }
 
-Result<void> LogLayout::make_directories(int round, int workers) const {
+Result<void> LogLayout::make_directories(int round, int workers) {
   if (flat_) return {};
-  if (shared_) MUSTER_TRY_VOID(make_own_directory(fmt::format("{}/r{}", run_dir_, round), 0777));
-  MUSTER_TRY_VOID(make_own_directory(attempt_dir(round), 0777));
+  if (shared_) MUSTER_TRY_VOID(make_own(fmt::format("{}/r{}", run_dir_, round), 0777));
+  MUSTER_TRY_VOID(make_own(attempt_dir(round), 0777));
   for (int local_rank = 0; local_rank < workers && !shared_; ++local_rank)
-    MUSTER_TRY_VOID(make_own_directory(worker_dir(round, local_rank), 0777));
+    MUSTER_TRY_VOID(make_own(worker_dir(round, local_rank), 0777));
   return {};
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 
 #include "muster/agent/job.h"
@@ -17,7 +20,8 @@ namespace muster::agent {
 // same tree on every node, so that a shared file system shows all of them together. It is made by join_job().
 //
 // The base is whatever the user gives, a link too. What is made below it must be this user's own: a directory that is
-// there already and is a link, or another user's, is an error. So no other user can lead log files elsewhere.
+// there already and is a link, or another user's, is an error, and one that other users can write to is closed to them. So
+// no other user can lead log files elsewhere.
 class LogLayout {
  public:
   // Creates base and run directory (0700). kUsage when it cannot be written, or --log-dir is a file.
@@ -47,9 +51,10 @@ class LogLayout {
   void remove_if_temporary(bool keep_error_files) const;
 
  private:
+  Result<void> make_own(const std::string& path, mode_t mode);
   Result<void> make_run_dir();
   Result<void> make_again();
-  Result<void> make_directories(int round, int workers) const;
+  Result<void> make_directories(int round, int workers);
   void link_latest() const;
 
   std::string base_;
@@ -64,6 +69,8 @@ class LogLayout {
   bool made_ = false;    // a round's directories have been made
   int first_rank_ = 0;   // of the last make_attempt()
   std::string warning_;
+  std::optional<std::string>
+      exposed_;  // a directory that other users can write to; empty once make_attempt() has said so
 };
 
 // Removes a tree of directories but for those that lead to a file.

@@ -193,6 +193,52 @@ TEST_F(LogLayoutTest, ABaseThatEveryUserCanWriteToIsSaid) {
   EXPECT_THAT(LogLayout::create(job_)->warning(), ::testing::HasSubstr("every user of this machine can rename"));
 }
 
+TEST_F(LogLayoutTest, ABaseThatAnotherUserOrGroupCanChangeIsSaid) {
+  if (::getuid() != 0) GTEST_SKIP() << "needs root to give it up";
+  constexpr uid_t kOther = 65534;
+  const std::string base = job_.output.log_dir = directory_.path() + "/logs";
+  fs::create_directory(base);
+  auto warning = [&](uid_t user, gid_t group, mode_t mode) {
+    EXPECT_EQ(::chown(base.c_str(), user, group), 0);
+    EXPECT_EQ(::chmod(base.c_str(), mode), 0);
+    auto layout = LogLayout::create(job_);
+    EXPECT_TRUE(layout);
+    return layout ? layout->warning() : layout.error().text();
+  };
+  const std::string can = " can rename or remove what is in it";
+  EXPECT_EQ(warning(kOther, kOther, 0755), "--log-dir " + base + ": its owner, the user with id 65534," + can);
+  EXPECT_EQ(warning(kOther, ::getegid(), 01777), "--log-dir " + base + ": its owner, the user with id 65534," + can)
+      << "the owner can, whatever the sticky bit says";
+  EXPECT_EQ(warning(0, kOther, 02775),
+            "--log-dir " + base + ": all members of the group with id 65534" + can + "; chmod +t " + base);
+  EXPECT_EQ(warning(0, kOther, 03775), "");
+  EXPECT_EQ(warning(0, kOther, 0755), "");
+  EXPECT_EQ(warning(0, ::getegid(), 0775), "") << "the user's own group";
+  EXPECT_THAT(warning(kOther, kOther, 0777), ::testing::HasSubstr("every user of this machine")) << "one is enough";
+  for (const auto& entry : fs::directory_iterator(base))
+    EXPECT_EQ(entry.path().string().find(".owner"), std::string::npos);
+}
+
+// A directory that stays open to others: read-only while the node joins.
+TEST_F(LogLayoutTest, ADirectoryThatCannotBeClosedToOthersIsSaidOnce) {
+  job_.output.log_dir = directory_.path();
+  job_.membership.emplace();
+  job_.host = "n1";
+  auto layout = LogLayout::create(job_);
+  ASSERT_TRUE(layout);
+  const std::string planted = directory_.path() + "/none_0a1b";
+  fs::create_directory(planted);
+  ASSERT_EQ(::chmod(planted.c_str(), 0777), 0);
+  if (::mount("tmpfs", planted.c_str(), "tmpfs", MS_RDONLY, "mode=0777") != 0)
+    GTEST_SKIP() << "needs root to mount a small tmpfs";
+  auto joined = layout->join_job("0a1b");
+  ASSERT_EQ(::umount(planted.c_str()), 0);
+  ASSERT_TRUE(joined) << joined.error().text();
+  EXPECT_THAT(*layout->make_attempt(0, 1), MatchesRegex("other users can write to the log directory " + planted +
+                                                        ", and it cannot be closed to them: .*Read-only file system"));
+  EXPECT_EQ(*layout->make_attempt(1, 1), "");
+}
+
 TEST_F(LogLayoutTest, ATreeThatWasRemovedIsMadeAgain) {
   job_.output.log_dir = directory_.path() + "/logs";
   for (bool several : {false, true}) {
