@@ -19,6 +19,12 @@ std::string_view field(std::string_view line, std::string_view name) {
   return {};
 }
 
+// Whether a job's script was ended by a signal, from "0:15".
+bool ended_by_signal(std::string_view exit_code) {
+  const size_t colon = exit_code.find(':');
+  return colon != std::string_view::npos && parse_int(exit_code.substr(colon + 1)).value_or(0) != 0;
+}
+
 std::string variable(const process::Environment& environment, std::string_view name) {
   const auto found = std::ranges::find(environment, name, [](const auto& entry) { return entry.first; });
   return found == environment.end() ? std::string() : found->second;
@@ -26,7 +32,7 @@ std::string variable(const process::Environment& environment, std::string_view n
 
 }  // namespace
 
-std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t restarts) {
+std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t restarts, bool in_step) {
   for (std::string_view line : split(jobs, '\n')) {
     if (field(line, "JobId") != id) continue;
     const std::string_view state = field(line, "JobState");
@@ -38,8 +44,11 @@ std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t rest
       return fmt::format("Slurm preempted job {}", id);
     if (state == "TIMEOUT" || field(line, "Reason") == "TimeLimit")
       return fmt::format("job {} reached its time limit in Slurm", id);
-    if (state == "CANCELLED" || (state == "COMPLETING" && field(line, "Reason") == "None"))
-      return fmt::format("Slurm cancelled job {}", id);
+    const bool completing = state == "COMPLETING" && field(line, "Reason") == "None";
+    // Slurm says the same of a job whose script has ended while a step goes on. What is in the script itself ends with it.
+    if (completing && in_step && !ended_by_signal(field(line, "ExitCode")))
+      return fmt::format("Slurm is ending job {}, which was cancelled or whose script has ended", id);
+    if (state == "CANCELLED" || completing) return fmt::format("Slurm cancelled job {}", id);
   }
   return {};
 }
@@ -54,7 +63,11 @@ std::string scheduler_cause(int signal, const process::Environment& environment,
   while (said && said->status.signal == signal && !deadline.passed())
     said = process::run_command(command, environment, deadline);
   if (!said) return {};
-  return slurm_cause(said->output, id, parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0));
+  // The numbers from here on are of the script and the interactive shell of salloc.
+  constexpr int64_t kFirstSpecialStep = 0xfffffff0;
+  const bool in_step =
+      parse_int(variable(environment, "SLURM_STEP_ID")).value_or(kFirstSpecialStep) < kFirstSpecialStep;
+  return slurm_cause(said->output, id, parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0), in_step);
 }
 
 }  // namespace muster::agent

@@ -18,7 +18,7 @@ inline constexpr Duration kSchedulerTime = std::chrono::seconds(3);
 std::string scheduler_cause(int signal, const process::Environment& environment, Duration longest = kSchedulerTime);
 
 // The same from what `scontrol --oneliner show job` says: a line per job. `restarts`: how often the job had been
-// requeued when it started. Pure.
-std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t restarts);
+// requeued when it started. `in_step`: this process is in a step of srun, not in the job's script. Pure.
+std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t restarts, bool in_step);
 
 }  // namespace muster::agent

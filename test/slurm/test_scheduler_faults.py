@@ -116,6 +116,23 @@ def test_scancel(slurm, beats):
     batch.wait_err(f" was stopped: Slurm cancelled job {batch.id} (SIGTERM)\n")
 
 
+def test_a_script_that_ends_before_its_step(slurm, beats):
+    """Slurm ends the step as if the job had been cancelled, and muster does not say that it was."""
+    lab = slurm(2, gpus=0, conf=["KillWait=30"])
+    said, go = (pathlib.Path(beats.directory, name) for name in ("errors", "go"))
+    batch = start(
+        lab, beats, script="srun bash -c 'exec {muster} run {run} {beat} 2>" + f"{said}.$SLURMD_NODENAME' &\n"
+        f"until [ -e {go} ]; do sleep 0.1; done"
+    )
+    go.touch()
+    why = f" was stopped: Slurm is ending job {batch.id}, which was cancelled or whose script has ended (SIGTERM)\n"
+    first = pathlib.Path(f"{said}.n1")
+    wait_for(lambda: f"{why!r} in {first.read_text()}", lambda: why in first.read_text())
+    assert batch.end().state == "COMPLETED"
+    for name in lab.cluster.names:
+        lab.cluster.wait_no_worker(name)
+
+
 def test_sigterm_that_is_not_slurms(slurm, beats):
     """The job goes on for Slurm: nothing was cancelled."""
     lab = slurm(2, gpus=0)

@@ -21,28 +21,40 @@ std::string job(int id, const std::string& state, const std::string& reason, con
 }
 
 TEST(StopCause, WhatSlurmSays) {
-  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None"), "42", 0), "Slurm cancelled job 42");
-  EXPECT_EQ(slurm_cause(job(42, "CANCELLED", "None"), "42", 0), "Slurm cancelled job 42");
-  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "TimeLimit"), "42", 0), "job 42 reached its time limit in Slurm");
-  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "PreemptTime=2026-11-16T18:13:31"), "42", 0),
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None"), "42", 0, false), "Slurm cancelled job 42");
+  EXPECT_EQ(slurm_cause(job(42, "CANCELLED", "None"), "42", 0, false), "Slurm cancelled job 42");
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "TimeLimit"), "42", 0, false), "job 42 reached its time limit in Slurm");
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "PreemptTime=2026-11-16T18:13:31"), "42", 0, false),
             "Slurm preempted job 42");
-  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "PreemptTime=None"), "42", 0), "Slurm cancelled job 42");
-  EXPECT_EQ(slurm_cause(job(42, "RUNNING", "None"), "42", 0), "") << "somebody's kill, or scancel -s TERM";
-  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "NodeDown"), "42", 0), "");
-  EXPECT_EQ(slurm_cause("", "42", 0), "");
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "PreemptTime=None"), "42", 0, false), "Slurm cancelled job 42");
+  EXPECT_EQ(slurm_cause(job(42, "RUNNING", "None"), "42", 0, false), "") << "somebody's kill, or scancel -s TERM";
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "NodeDown"), "42", 0, false), "");
+  EXPECT_EQ(slurm_cause("", "42", 0, false), "");
+}
+
+// A step may go on when the script has ended, and Slurm calls the job COMPLETING then too.
+TEST(StopCause, AStepCannotAlwaysTellACancellation) {
+  const std::string either = "Slurm is ending job 42, which was cancelled or whose script has ended";
+  const std::string cancelled = "Slurm cancelled job 42";
+  const std::string ended = job(42, "COMPLETING", "None", "ExitCode=0:0");
+  EXPECT_EQ(slurm_cause(ended, "42", 0, true), either);
+  EXPECT_EQ(slurm_cause(ended, "42", 0, false), cancelled) << "the script runs: this is in it";
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "None", "ExitCode=0:15"), "42", 0, true), cancelled);
+  EXPECT_EQ(slurm_cause(job(42, "CANCELLED", "None", "ExitCode=0:0"), "42", 0, true), cancelled);
+  EXPECT_EQ(slurm_cause(job(42, "COMPLETING", "NonZeroExitCode", "ExitCode=3:0"), "42", 0, true), "");
 }
 
 TEST(StopCause, ARequeueIsNoCancellation) {
   const std::string said = "JobId=42 JobState=COMPLETING Reason=None Requeue=1 Restarts=1\n";
-  EXPECT_EQ(slurm_cause(said, "42", 0), "Slurm requeues job 42");
-  EXPECT_EQ(slurm_cause(said, "42", 1), "Slurm cancelled job 42") << "it was requeued before this run";
+  EXPECT_EQ(slurm_cause(said, "42", 0, false), "Slurm requeues job 42");
+  EXPECT_EQ(slurm_cause(said, "42", 1, false), "Slurm cancelled job 42") << "it was requeued before this run";
 }
 
 TEST(StopCause, OfAnArrayOnlyThisTask) {
   const std::string all =
       job(42, "RUNNING", "None") + job(43, "COMPLETING", "None") + job(44, "COMPLETING", "TimeLimit");
-  EXPECT_EQ(slurm_cause(all, "42", 0), "");
-  EXPECT_EQ(slurm_cause(all, "43", 0), "Slurm cancelled job 43");
+  EXPECT_EQ(slurm_cause(all, "42", 0, false), "");
+  EXPECT_EQ(slurm_cause(all, "43", 0, false), "Slurm cancelled job 43");
 }
 
 TEST(StopCause, ASchedulerIsAskedOnlyForItsOwnSignal) {
