@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -18,8 +20,8 @@ namespace muster {
 Result<void> start_detached_thread(std::function<void()> body, std::string what);
 
 // Calls `call` on a thread of its own and waits for it until the deadline. Empty: it has not returned, and may do so at any
-// time, so `call` must own what it uses. If no thread can be started the caller's own thread makes the call, without a
-// deadline.
+// time, so `call` must own what it uses. If the whole process stands still meanwhile, that time hardly counts: `call` could
+// not go on either. If no thread can be started the caller's own thread makes the call, without a deadline.
 template <typename Answer>
 std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer()> call) {
   struct Shared {
@@ -38,8 +40,10 @@ std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer
       "cannot start a thread");
   if (!started) return call();
   std::unique_lock lock(shared->mutex);
-  shared->returned.wait_for(lock, std::chrono::milliseconds(deadline.poll_timeout()),
-                            [&] { return shared->answer.has_value(); });
+  // In turns, of which a pause of the process ends one.
+  constexpr auto kTurn = std::chrono::milliseconds(50);
+  for (std::chrono::milliseconds left(deadline.poll_timeout()); !shared->answer && left.count() > 0; left -= kTurn)
+    shared->returned.wait_for(lock, std::min(left, kTurn), [&] { return shared->answer.has_value(); });
   return std::move(shared->answer);
 }
 

@@ -1,6 +1,11 @@
 #include "muster/base/detached_thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
 
 namespace muster {
 namespace {
@@ -18,6 +23,27 @@ TEST(CallWithDeadline, LeavesACallThatDoesNotReturn) {
     return 7;
   });
   EXPECT_FALSE(answer);
+}
+
+// The call itself stops the process, which continues after the deadline; the answer follows a moment later.
+TEST(CallWithDeadline, APauseOfTheProcessHardlyCounts) {
+  constexpr auto kPatience = std::chrono::milliseconds(1000);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto answer = call_with_deadline<int>(Deadline::in(kPatience), [] {
+      ::kill(::getpid(), SIGSTOP);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      return 7;
+    });
+    ::_exit(answer == 7 ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  std::this_thread::sleep_for(kPatience);
+  ::kill(child, SIGCONT);
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace
