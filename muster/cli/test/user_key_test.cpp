@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -70,6 +71,17 @@ TEST_F(UserKey, OneThatOthersCanReadIsRefused) {
   EXPECT_EQ(key.error().text(), "the key " + path() + " can be read or changed by others; chmod 600 " + path());
   ::chmod(path().c_str(), 0600);
   EXPECT_EQ(*read_user_key(path(), true), "secret");
+}
+
+TEST_F(UserKey, OneOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root to give it up";
+  write("secret\n", 0600);
+  ASSERT_EQ(::chown(path().c_str(), 65534, 65534), 0);
+  EXPECT_EQ(
+      read_user_key(path(), true).error().text(),
+      "the key " + path() + " belongs to another user; give --token-file FILE or MUSTER_TOKEN instead, or --insecure");
+  EXPECT_EQ(read_token_file(path()).error().text(),
+            "'" + path() + "' belongs to another user; give a file of your own");
 }
 
 TEST_F(UserKey, OneThatSaysNothingIsRefused) {
