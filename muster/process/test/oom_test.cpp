@@ -65,9 +65,9 @@ TEST(Oom, Verdicts) {
 
 // In a process inside the cgroup: a worker that is killed for the memory it takes.
 int see_a_real_kill() {
-  std::ofstream("/proc/self/oom_score_adj") << -1000;  // never this process, however large a sanitizer makes it
   OomCounters before = read_oom_counters();
-  // The name of the victim is decided by its score; this one takes memory until it has none left.
+  // The largest process is killed, and 1000 adds the limit of the cgroup to this one's size. Twice the limit is more than
+  // any sanitizer makes of the process that watches.
   auto worker = spawn(test::shell("echo 1000 >/proc/self/oom_score_adj; exec tail /dev/zero"));
   if (!worker) return 10;
   if (test::await_exit(*worker) != ExitStatus{.signal = SIGKILL}) return 11;
@@ -77,11 +77,12 @@ int see_a_real_kill() {
 }
 
 TEST(Oom, ARealKill) {
+  constexpr const char* kLimit = "402653184";
   test::OwnCgroup cgroup("memory");
-  if (!cgroup.made() || !cgroup.set("memory.limit_in_bytes", "50331648")) {
+  if (!cgroup.made() || !cgroup.set("memory.limit_in_bytes", kLimit)) {
     GTEST_SKIP() << "no cgroup v1 of the memory controller that this user may divide";
   }
-  cgroup.set("memory.memsw.limit_in_bytes", "50331648");  // where swap is accounted for
+  cgroup.set("memory.memsw.limit_in_bytes", kLimit);  // where swap is accounted for
   EXPECT_EQ(cgroup.run_inside(see_a_real_kill), 0);
 }
 

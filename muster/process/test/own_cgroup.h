@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <fstream>
 #include <string>
 
@@ -36,14 +37,17 @@ class OwnCgroup {
     return stream.good();
   }
 
-  // Runs a function in a forked process inside the cgroup; its result (0 to 255), or -1 when it did not get there.
+  // Runs a function in a forked process inside the cgroup; its result (0 to 255), 255 if the process did not get there, or
+  // minus the signal that ended it.
   template <typename Function>
   int run_inside(Function function) const {
     pid_t pid = fork();
     if (pid == 0) _exit(set("cgroup.procs", std::to_string(getpid())) ? function() : 255);
     int status = 0;
-    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status)) return -1;
-    return WEXITSTATUS(status);
+    if (pid < 0) return -errno;
+    while (waitpid(pid, &status, 0) != pid)
+      if (errno != EINTR) return -errno;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
 
  private:
