@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <deque>
@@ -17,6 +18,7 @@ namespace muster::agent {
 namespace {
 
 constexpr auto kOpenPatience = std::chrono::seconds(1);  // its directory was made a moment ago
+constexpr size_t kPiece = 256 << 10;  // one write: a slow disk is not taken for one that does nothing
 
 }  // namespace
 
@@ -29,13 +31,12 @@ struct WrittenFile::Shared {
   std::string waiting;
   bool queued = false;  // waiting for the thread, or being written
   bool closed = false;
-  TimePoint began;  // while queued: the last time that the disk has done something
   uint64_t dropped_by_file = 0, dropped_here = 0;
   bool dropping = false, dropping_here = false;
   bool mid_drop = false;  // the line that is being dropped here has not ended
   std::string reason;
 
-  void write();
+  bool take_turn(std::atomic<TimePoint>& progress);
   void drop(std::string_view bytes);
 };
 
@@ -45,6 +46,7 @@ struct FileWriter::Shared {
   std::deque<std::shared_ptr<WrittenFile::Shared>> queue;
   std::shared_ptr<WrittenFile::Shared> current;
   bool ending = false;
+  std::atomic<TimePoint> progress{};  // if a file is queued: the last time that the thread has finished a write
   Fd ready{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 
   void serve();
@@ -60,27 +62,32 @@ void FileWriter::Shared::serve() {
     current = std::move(queue.front());
     queue.pop_front();
     lock.unlock();
-    current->write();
+    const bool more = current->take_turn(progress);
+    progress = Clock::now();
     lock.lock();
+    if (more) queue.push_back(std::move(current));
     current.reset();
     (void)::eventfd_write(ready.get(), 1);
   }
 }
 
-void WrittenFile::Shared::write() {
+// Writes what waits now. Returns true if more has come meanwhile: the other files have their turn first.
+bool WrittenFile::Shared::take_turn(std::atomic<TimePoint>& progress) {
   std::unique_lock lock(mutex);
-  while (!waiting.empty()) {
-    std::swap(waiting, writing);  // their memory is used again
-    began = Clock::now();
-    lock.unlock();
-    file.append(writing, Clock::now());
-    writing.clear();
-    lock.lock();
+  std::swap(waiting, writing);  // their memory is used again
+  lock.unlock();
+  for (std::string_view rest = writing; !rest.empty(); rest.remove_prefix(std::min(rest.size(), kPiece))) {
+    file.append(rest.substr(0, kPiece), Clock::now());
+    progress = Clock::now();
   }
-  if (closed) file.finish();
+  writing.clear();
+  lock.lock();
+  const bool more = !waiting.empty();
+  if (closed && !more) file.finish();
   dropped_by_file = file.dropped_lines();
   dropping = file.dropping();
   if (dropping || dropped_by_file > 0) reason = fmt::format("is full ({})", file.reason());
+  if (more) return true;
   if (closed) {  // here, since closing may block too
     CappedFile last = std::exchange(file, {});
     lock.unlock();
@@ -88,6 +95,7 @@ void WrittenFile::Shared::write() {
     lock.lock();
   }
   queued = false;
+  return false;
 }
 
 // --- The loop -------------------------------------------------------------------------------------------------------
@@ -114,7 +122,7 @@ void WrittenFile::append(std::string_view bytes, TimePoint now) {
       bytes.remove_prefix(rest);
       if (bytes.empty()) return;
     }
-    const bool stuck = file_->queued && now - file_->began >= kPatience;
+    const bool stuck = file_->queued && now - writer_->last_progress() >= kPatience;
     size_t fits = bytes.size();
     if (stuck && file_->waiting.size() + fits > kMostWaiting) {
       const size_t room = kMostWaiting - std::min(kMostWaiting, file_->waiting.size());
@@ -125,7 +133,6 @@ void WrittenFile::append(std::string_view bytes, TimePoint now) {
     if (fits == 0) return;
     file_->waiting += bytes.substr(0, fits);
     if (std::exchange(file_->queued, true)) return;
-    file_->began = now;
   }
   writer_->wake_thread(file_);
 }
@@ -133,7 +140,7 @@ void WrittenFile::append(std::string_view bytes, TimePoint now) {
 bool WrittenFile::has_room(TimePoint now) const {
   if (!file_) return true;
   std::lock_guard lock(file_->mutex);
-  if (file_->waiting.size() < kMostWaiting || now - file_->began >= kPatience) return true;
+  if (file_->waiting.size() < kMostWaiting || now - writer_->last_progress() >= kPatience) return true;
   writer_->room_at_last();
   return false;
 }
@@ -198,9 +205,12 @@ Result<WrittenFile> FileWriter::create(const std::string& path, uint64_t cap) {
 
 void FileWriter::wake_thread(const std::shared_ptr<WrittenFile::Shared>& file) {
   std::lock_guard lock(shared_->mutex);
+  if (shared_->queue.empty() && !shared_->current) shared_->progress = Clock::now();
   shared_->queue.push_back(file);
   shared_->work.notify_one();
 }
+
+TimePoint FileWriter::last_progress() const { return shared_->progress; }
 
 // Even if the disk does nothing.
 void FileWriter::room_at_last() {
@@ -211,7 +221,7 @@ void FileWriter::room_at_last() {
   });
 }
 
-// The thread has written all that a file had for it.
+// A file has had its turn.
 void FileWriter::woken() {
   eventfd_t count;
   (void)::eventfd_read(shared_->ready.get(), &count);
@@ -239,9 +249,7 @@ bool FileWriter::idle() const {
 
 std::string FileWriter::stuck_file(Duration lasting) const {
   std::lock_guard lock(shared_->mutex);
-  if (!shared_->current) return {};
-  std::lock_guard file_lock(shared_->current->mutex);
-  const bool stuck = shared_->current->queued && Clock::now() - shared_->current->began >= lasting;
+  const bool stuck = shared_->current && Clock::now() - last_progress() >= lasting;
   return stuck ? shared_->current->path : std::string();
 }
 

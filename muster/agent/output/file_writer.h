@@ -19,8 +19,9 @@ class FileWriter;
 // A capped file that the thread of a FileWriter appends to, so that a file system that does not respond (NFS, Lustre,
 // FUSE) stops no event loop. For the loop's thread; nothing here blocks.
 //
-// While the disk is merely slow, has_room() is false now and then: FileWriter::on_room follows. When it has done nothing
-// for kPatience, what does not fit into memory is dropped by whole lines, and counted, until it goes on.
+// While the disk is merely slow, has_room() is false now and then: FileWriter::on_room follows. If the writer's thread has
+// written nothing for kPatience, to whichever file, what does not fit into memory is dropped by whole lines, and counted,
+// until the thread goes on.
 class WrittenFile {
  public:
   static constexpr size_t kMostWaiting = 4 << 20;  // bytes in memory
@@ -48,7 +49,8 @@ class WrittenFile {
   FileWriter* writer_ = nullptr;
 };
 
-// The thread that writes files. It is started with the first of them.
+// The thread that writes files. It is started with the first of them. The files take turns: in a turn the thread writes
+// what a file has at the turn's beginning.
 class FileWriter {
  public:
   explicit FileWriter(net::EventLoop& loop);
@@ -70,6 +72,7 @@ class FileWriter {
   void wake_thread(const std::shared_ptr<WrittenFile::Shared>& file);
   void woken();
   void room_at_last();
+  TimePoint last_progress() const;
 
   net::EventLoop& loop_;
   std::shared_ptr<Shared> shared_;  // with the thread

@@ -89,5 +89,43 @@ TEST_F(FileWriterTest, AFileThatDoesNotRespondStopsNothing) {
   EXPECT_EQ(got + testing::read_available(reader.get()).size(), line.size() * (kFit + 1));
 }
 
+TEST_F(FileWriterTest, ABusyFileOnASlowDiskDelaysNoOther) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const std::string other_path = directory_.path() + "/other";
+  WrittenFile busy = create(path_), other = create(other_path);
+  Fd disk(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string line = std::string((1 << 20) - 1, 'x') + "\n";
+  std::string piece(64 << 10, '\0');
+  // A disk that needs longer than the patience for what the busy file has at once.
+  auto write_on = [&](const std::function<bool()>& met) {
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (!met() && !deadline.passed()) {
+      if (busy.has_room(Clock::now())) busy.append(line, Clock::now());
+      EXPECT_GT(::read(disk.get(), piece.data(), piece.size()), 0);
+      loop_.run_until(Deadline::in(std::chrono::milliseconds(40)));
+    }
+    return met();
+  };
+  const TimePoint began = Clock::now();
+  busy.append(line + line + line + line, began);
+  other.append("first\n", began);
+  ASSERT_TRUE(write_on([&] { return Clock::now() - began > WrittenFile::kPatience + std::chrono::milliseconds(500); }));
+  for (size_t i = 0; i < WrittenFile::kMostWaiting + line.size(); i += line.size()) other.append(line, Clock::now());
+  EXPECT_FALSE(other.dropping()) << other.reason();
+  bool closed = false;
+  other.close([&](uint64_t dropped, const std::string& reason) {
+    EXPECT_EQ(dropped, 0u) << reason;
+    closed = true;
+  });
+  EXPECT_TRUE(write_on([&] { return closed; })) << "the other file gets its turn";
+  EXPECT_EQ(read_file(other_path)->size(), 6 + WrittenFile::kMostWaiting + line.size());
+  EXPECT_EQ(busy.dropped_lines(), 0u);
+  busy.close({});
+  EXPECT_TRUE(run_until([&] {
+    testing::read_available(disk.get());
+    return writer_.idle();
+  }));
+}
+
 }  // namespace
 }  // namespace muster::agent
