@@ -45,14 +45,18 @@ struct Output::Impl {
   std::map<int, Worker> workers;  // by local rank
   std::unique_ptr<StdinRelay> relay;
   Fd null;
+  Duration patience = std::chrono::seconds(3);  // for the log files of one worker to be opened
   int filters_round = -1;
+  int unlogged_round = -1;      // the file system did not respond when a log file of this round was to be opened
   uint64_t dropped_before = 0;  // by streams that are gone
 
   WorkerStream::Options stream_options(const RoundInfo& round, const Placement& placement, Stream stream,
                                        const StreamPlan& plan, const void* writer) const;
-  Result<int> open_stream(const RoundInfo& round, const Placement& placement, Stream stream, Worker& worker);
+  Result<int> open_stream(const RoundInfo& round, const Placement& placement, Stream stream, Worker& worker,
+                          Deadline deadline);
   Result<void> open_stdin(const Placement& placement, Worker& worker, WorkerStdio& stdio);
-  Result<void> open_filters(int round);
+  Result<void> open_filters(int round, Deadline deadline);
+  void go_on_without_files(int round, const Error& why);
   Result<int> null_fd();
   bool has_stdin(const Placement& placement) const;
   // torchrun's logs grow without limit.
@@ -85,18 +89,30 @@ Result<int> Output::Impl::null_fd() {
 }
 
 // The descriptor for the child; -1: ours.
-Result<int> Output::Impl::open_stream(const RoundInfo& round, const Placement& placement, Stream stream,
-                                      Worker& worker) {
-  StreamPlan plan =
-      plan_stream(job, placement.local_rank, stream, layout.disabled(), context.console.is_terminal(stream));
+Result<int> Output::Impl::open_stream(const RoundInfo& round, const Placement& placement, Stream stream, Worker& worker,
+                                      Deadline deadline) {
+  const bool no_files = layout.disabled() || unlogged_round == round.round;
+  StreamPlan plan = plan_stream(job, placement.local_rank, stream, no_files, context.console.is_terminal(stream));
   if (plan.source == StreamPlan::Source::kInherit) return -1;
   if (plan.source == StreamPlan::Source::kNull) return null_fd();
   auto& opened = worker.streams[static_cast<int>(stream)];
   // Raw, a worker's two streams are one text; as lines each keeps its own.
   const void* writer = plan.style == StreamPlan::Style::kRaw ? static_cast<const void*>(&worker) : &opened;
   opened = std::make_unique<WorkerStream>(context, stream_options(round, placement, stream, plan, writer));
-  MUSTER_TRY_VOID(opened->open());
+  auto result = opened->open(deadline);
+  if (!result && result.error().kind == ErrorKind::kTimeout && plan.file) {
+    go_on_without_files(round.round, result.error());
+    opened.reset();
+    return open_stream(round, placement, stream, worker, deadline);
+  }
+  MUSTER_TRY_VOID(result);
   return opened->child_fd();
+}
+
+// Each further file could take as long.
+void Output::Impl::go_on_without_files(int round, const Error& why) {
+  unlogged_round = round;
+  context.console.log().warn("no more log files in this round: {}", why.text());
 }
 
 Result<void> Output::Impl::open_stdin(const Placement& placement, Worker& worker, WorkerStdio& stdio) {
@@ -122,14 +138,19 @@ Result<void> Output::Impl::open_stdin(const Placement& placement, Worker& worker
 }
 
 // As in torchrun the files exist as soon as the flag is given, whatever matches.
-Result<void> Output::Impl::open_filters(int round) {
+Result<void> Output::Impl::open_filters(int round, Deadline deadline) {
   if (std::exchange(filters_round, round) == round || layout.disabled()) return {};
   for (Stream stream : kStreams) {
     const auto& filters = stream == Stream::kStdout ? job.output.stdout_filters : job.output.stderr_filters;
     if (filters.empty()) continue;
     std::string path = layout.filtered_file(round, stream);
-    MUSTER_TRY(WrittenFile file, context.files.create(path, log_cap()));
-    context.filtered[static_cast<int>(stream)] = std::make_shared<FilteredLog>(path, std::move(file), filters);
+    auto file = context.files.create(path, log_cap(), deadline);
+    if (!file && file.error().kind == ErrorKind::kTimeout) {
+      go_on_without_files(round, file.error());
+      return {};
+    }
+    if (!file) return file.error();
+    context.filtered[static_cast<int>(stream)] = std::make_shared<FilteredLog>(path, *std::move(file), filters);
   }
   return {};
 }
@@ -154,17 +175,20 @@ Output::~Output() {
   impl_->context.console.on_idle(nullptr);
 }
 
+void Output::set_patience(Duration patience) { impl_->patience = patience; }
+
 Result<WorkerStdio> Output::open(const RoundInfo& round, const Placement& placement) {
   drain(placement.local_rank);
   for (auto& stream : impl_->workers[placement.local_rank].streams) {
     if (stream) impl_->dropped_before += stream->dropped_lines();
     stream.reset();
   }
-  MUSTER_TRY_VOID(impl_->open_filters(round.round));
+  const Deadline deadline = Deadline::in(impl_->patience);
+  MUSTER_TRY_VOID(impl_->open_filters(round.round, deadline));
   Impl::Worker& worker = impl_->workers[placement.local_rank];
   WorkerStdio stdio;
-  MUSTER_TRY(stdio.stdout_fd, impl_->open_stream(round, placement, Stream::kStdout, worker));
-  MUSTER_TRY(stdio.stderr_fd, impl_->open_stream(round, placement, Stream::kStderr, worker));
+  MUSTER_TRY(stdio.stdout_fd, impl_->open_stream(round, placement, Stream::kStdout, worker, deadline));
+  MUSTER_TRY(stdio.stderr_fd, impl_->open_stream(round, placement, Stream::kStderr, worker, deadline));
   MUSTER_TRY_VOID(impl_->open_stdin(placement, worker, stdio));
   return stdio;
 }

@@ -38,7 +38,10 @@ class Output {
   Output(net::EventLoop& loop, Console& console, const JobSpec& job, const LogLayout& layout);
   ~Output();
 
-  // Opens the streams of one worker of a round. The child's ends are valid until child_started().
+  // For the log files of one worker to be opened; 3 s unless this is called.
+  void set_patience(Duration patience);
+  // Opens the streams of one worker of a round. The child's ends are valid until child_started(). If a log file cannot be
+  // opened in time, this worker and those that follow in the round write to the console only, which is said.
   Result<WorkerStdio> open(const RoundInfo& round, const Placement& placement);
   void child_started(int local_rank);
 

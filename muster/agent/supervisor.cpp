@@ -55,7 +55,7 @@ constexpr auto kFlushTime = std::chrono::seconds(5);
 // How often the agent checks whether a file system still responds.
 constexpr auto kFilePeriod = std::chrono::milliseconds(250);
 
-// For the file system of the log files to make directories; less if the lease is short.
+// For the file system of the log files to make directories, or to open the files of a worker; less if the lease is short.
 constexpr Duration kDirectoryTime = std::chrono::seconds(3);
 constexpr Duration kLeastDirectoryTime = std::chrono::milliseconds(500);
 
@@ -126,6 +126,7 @@ class Supervisor final : public NodeControl {
   void timer_expired(const TimerRequest& timer);
   Result<void> try_start_round(const RoundPlan& plan);
   Result<std::string> make_attempt(const RoundPlan& plan);
+  Duration disk_patience() const;
 
   void take_signals();
   void take_signal(int signal);
@@ -336,6 +337,9 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   for (int i = 0; i < job_.workers; ++i) {
     take_signals();
     if (state_ != State::kStarting) break;
+    // A busy file system may take its time with each worker's log files.
+    if (context_.link != nullptr) context_.link->pulse(Clock::now());
+    output_->set_patience(disk_patience());
     MUSTER_TRY(Worker * worker, crew_->start_next(cpus_.empty() ? std::vector<int>() : cpus_[static_cast<size_t>(i)]));
     loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
     events_->worker_started(worker->placement, worker->child.pid, plan.restarts);
@@ -350,11 +354,8 @@ Result<std::string> Supervisor::make_attempt(const RoundPlan& plan) {
     LogLayout layout;
     Result<std::string> note;
   };
-  Duration patience = kDirectoryTime;
-  if (job_.membership)  // the warden takes an agent that does nothing for a lease for one that hangs
-    patience = std::clamp((context_.link->lease_until() - Clock::now()) / 2, kLeastDirectoryTime, patience);
   auto made = call_with_deadline<Made>(
-      Deadline::in(patience),
+      Deadline::in(disk_patience()),
       [layout = *layout_, round = plan.round, workers = job_.workers, first = plan.first_rank]() mutable {
         auto note = layout.make_attempt(round, workers, first);
         return Made{std::move(layout), std::move(note)};
@@ -365,6 +366,12 @@ Result<std::string> Supervisor::make_attempt(const RoundPlan& plan) {
   }
   *layout_ = std::move(made->layout);
   return std::move(made->note);
+}
+
+// The warden takes an agent that does nothing for a lease for one that hangs.
+Duration Supervisor::disk_patience() const {
+  if (!job_.membership) return kDirectoryTime;
+  return std::clamp((context_.link->lease_until() - Clock::now()) / 2, kLeastDirectoryTime, kDirectoryTime);
 }
 
 // --- Signals ----------------------------------------------------------------------------------------------------

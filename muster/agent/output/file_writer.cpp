@@ -17,7 +17,6 @@ namespace muster::agent {
 
 namespace {
 
-constexpr auto kOpenPatience = std::chrono::seconds(1);  // its directory was made a moment ago
 constexpr size_t kPiece = 256 << 10;  // one write: a slow disk is not taken for one that does nothing
 
 }  // namespace
@@ -185,9 +184,8 @@ FileWriter::~FileWriter() {
   shared_->work.notify_one();
 }
 
-Result<WrittenFile> FileWriter::create(const std::string& path, uint64_t cap) {
-  auto created = call_with_deadline<Result<CappedFile>>(Deadline::in(kOpenPatience),
-                                                        [=] { return CappedFile::create(path, cap); });
+Result<WrittenFile> FileWriter::create(const std::string& path, uint64_t cap, Deadline deadline) {
+  auto created = call_with_deadline<Result<CappedFile>>(deadline, [=] { return CappedFile::create(path, cap); });
   if (!created)
     return Error{ErrorKind::kTimeout,
                  fmt::format("cannot create the log file {}: its file system does not respond", path),

@@ -58,7 +58,8 @@ class FileWriter {
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
 
-  Result<WrittenFile> create(const std::string& path, uint64_t cap);
+  // Blocks until the deadline at most; kTimeout: the file system does not respond.
+  Result<WrittenFile> create(const std::string& path, uint64_t cap, Deadline deadline);
   std::function<void()> on_room;  // some file has room again
   std::function<void()> on_idle;
   bool idle() const;  // all files are written

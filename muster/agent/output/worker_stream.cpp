@@ -43,11 +43,11 @@ WorkerStream::~WorkerStream() {
   if (context_.live_owner == this) context_.live_owner = nullptr;
 }
 
-Result<void> WorkerStream::open() {
-  MUSTER_TRY_VOID(open_source());
+Result<void> WorkerStream::open(Deadline deadline) {
   if (options_.plan.file) {
-    MUSTER_TRY(file_, context_.files.create(options_.log_path, options_.cap));
+    MUSTER_TRY(file_, context_.files.create(options_.log_path, options_.cap, deadline));
   }
+  MUSTER_TRY_VOID(open_source());
   if (source_) context_.loop.watch(source_.get(), EPOLLIN, [this](uint32_t) { on_readable(); });
   return {};
 }

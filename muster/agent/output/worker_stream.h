@@ -67,8 +67,8 @@ class WorkerStream {
   WorkerStream(const WorkerStream&) = delete;
   WorkerStream& operator=(const WorkerStream&) = delete;
 
-  // Makes pipe or pty and opens the log file; starts reading.
-  Result<void> open();
+  // Opens the log file, until the deadline at most (kTimeout), and makes pipe or pty; starts reading.
+  Result<void> open(Deadline deadline);
   int child_fd() const { return child_end_.get(); }
   void close_child_end() { child_end_.reset(); }
 

@@ -12,7 +12,7 @@ namespace {
 class FileWriterTest : public ::testing::Test {
  protected:
   WrittenFile create(const std::string& path, uint64_t cap = 0) {
-    auto file = writer_.create(path, cap);
+    auto file = writer_.create(path, cap, Deadline::in(std::chrono::seconds(10)));
     EXPECT_TRUE(file);
     return *std::move(file);
   }

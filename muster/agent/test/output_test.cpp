@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/ioctl.h>
 
+#include <csignal>
 #include <random>
 #include <thread>
 
@@ -41,6 +42,7 @@ class OutputTest : public ::testing::Test {
     layout_ = std::make_unique<LogLayout>(*LogLayout::create(job_));
     ASSERT_TRUE(layout_->make_attempt(0, job_.workers));
     output_ = std::make_unique<Output>(loop_, *console_, job_, *layout_);
+    if (before_open_) before_open_();
     for (int i = 0; i < job_.workers; ++i) {
       Placement placement;
       placement.rank = placement.local_rank = i;
@@ -90,6 +92,7 @@ class OutputTest : public ::testing::Test {
   std::vector<WorkerStdio> stdio_;
   std::vector<Fd> ends_;
   std::string shown_out_, shown_err_;
+  std::function<void()> before_open_;
 };
 
 TEST_F(OutputTest, LabelsLinesAndKeepsStreamsApart) {
@@ -102,6 +105,30 @@ TEST_F(OutputTest, LabelsLinesAndKeepsStreamsApart) {
   EXPECT_EQ(shown_err_, "[1] one\n[1] unfinished\n");
   EXPECT_EQ(output_->log_file(0, Stream::kStdout), "");
   layout_->remove_if_temporary(false);
+}
+
+// A lease on the file keeps open() waiting, as a file system that does not respond does.
+TEST_F(OutputTest, ALogFileThatCannotBeOpenedInTimeIsLeftOut) {
+  ::signal(SIGIO, SIG_IGN);
+  job_.output.tee = {{0, 3}};
+  job_.output.redirects = {{1, 3}};
+  Fd held;
+  before_open_ = [&] {
+    output_->set_patience(std::chrono::seconds(1));
+    held.reset(::open(layout_->stream_file(0, 0, Stream::kStderr).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    ASSERT_EQ(::fcntl(held.get(), F_SETLEASE, F_WRLCK), 0);
+  };
+  start();
+  write_text(out(0), "in time\n");
+  write_text(err(0), "too late\n");
+  write_text(out(1), "not tried\n");
+  finish();
+  EXPECT_EQ(log_text(0, Stream::kStdout), "in time\n");
+  EXPECT_EQ(output_->log_file(0, Stream::kStderr), "");
+  EXPECT_EQ(output_->log_file(1, Stream::kStdout), "");
+  EXPECT_EQ(shown_out_, "[0] in time\n[1] not tried\n") << "what has no file is shown";
+  EXPECT_THAT(shown_err_, ::testing::HasSubstr("[0] too late\n"));
+  EXPECT_THAT(shown_err_, ::testing::HasSubstr("no more log files in this round: cannot create"));
 }
 
 TEST_F(OutputTest, OffATerminalProgressOfOneRankIsALineWhenNoOtherHasComeForSoLong) {
