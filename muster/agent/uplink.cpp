@@ -7,13 +7,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "muster/base/log.h"
+
 namespace muster::agent {
 namespace {
 
 constexpr size_t kReadSize = 64 << 10;
 // A line longer than this travels in pieces.
 constexpr size_t kLongestLine = 256 << 10;
-constexpr auto kConnectTime = std::chrono::seconds(30);
 constexpr auto kLastConnectTime = std::chrono::seconds(10);  // when the job is over
 constexpr auto kCheckPeriod = std::chrono::milliseconds(250);
 // A launcher that takes the connection and closes it is not asked without a pause.
@@ -43,8 +44,8 @@ Uplink::~Uplink() {
 }
 
 void Uplink::connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node,
-                     Duration patience) {
-  target_ = {launcher, token, node, patience};
+                     Duration patience, Duration connect_time) {
+  target_ = {launcher, token, node, patience, connect_time};
   loop_.cancel(std::exchange(again_timer_, 0));
   connect();
 }
@@ -53,12 +54,21 @@ void Uplink::connect() {
   rendezvous::Channel::Options options;
   options.token = target_.token;
   options.purpose = rendezvous::Purpose::kOutput;
-  const Duration time = over_ ? Duration(kLastConnectTime) : Duration(kConnectTime);
+  const Duration time = over_ ? Duration(kLastConnectTime) : target_.connect_time;
   connector_ = rendezvous::Connector::start(loop_, {target_.launcher}, options, time, Deadline::in(time),
                                             [this](Result<std::unique_ptr<rendezvous::Channel>> channel) {
-                                              if (!channel) return give_up();
+                                              if (!channel) return not_connected(channel.error());
                                               opened(*std::move(channel));
                                             });
+}
+
+// What the workers write is spooled meanwhile. The user is told on the way by which the launcher has started this agent.
+void Uplink::not_connected(const Error& why) {
+  if (over_) return give_up();
+  const std::string text = fmt::format("{}no connection that brings output to the launcher: {}; it is tried again\n",
+                                       log_prefix(LogLevel::kWarning), why.message);
+  if (!std::exchange(warned_, true)) (void)write_all(STDERR_FILENO, text.data(), text.size());
+  connect_again();
 }
 
 void Uplink::opened(std::unique_ptr<rendezvous::Channel> channel) {

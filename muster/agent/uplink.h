@@ -16,8 +16,9 @@ namespace muster::agent {
 // An agent's stdout and stderr on their way to the launcher: two pipes that the console writes to, and a connection of
 // its own that takes whole lines from them. While the launcher acknowledges nothing, or there is no connection yet, the
 // pipes fill up and the console spools, as with any slow reader. A connection that is lost, or on which an answer has
-// not come for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). When
-// that fails, or the launcher closes the connection of a job that is over, what still comes is dropped.
+// not come for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). This is
+// tried for as long as the job runs. When the job is over and no connection can be made, or the launcher closes it, what
+// still comes is dropped.
 class Uplink {
  public:
   static Result<std::unique_ptr<Uplink>> open(net::EventLoop& loop);
@@ -30,9 +31,10 @@ class Uplink {
   void set_live_line(std::string text);
   // A line for the launcher's file of events; kept until there is a connection.
   void send_event(std::string_view line);
-  // `patience`: for an answer of the launcher.
-  void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node,
-               Duration patience);
+  // `patience`: for an answer of the launcher. If there is no connection after `connect_time`, a warning goes to this
+  // process's own stderr, once.
+  void connect(const net::Address& launcher, const rendezvous::Token& token, rendezvous::NodeId node, Duration patience,
+               Duration connect_time = std::chrono::seconds(30));
   // Called when a connection that was lost has been made anew.
   void on_reconnected(std::function<void()> callback) { on_reconnected_ = std::move(callback); }
   // The launcher may be gone: when it has closed the connection no other is made.
@@ -59,10 +61,12 @@ class Uplink {
     rendezvous::Token token;
     rendezvous::NodeId node = 0;
     Duration patience{};
+    Duration connect_time{};
   };
 
   explicit Uplink(net::EventLoop& loop) : loop_(loop) {}
   void connect();
+  void not_connected(const Error& why);
   void opened(std::unique_ptr<rendezvous::Channel> channel);
   void received(std::string_view bytes);
   void lost(bool closed_by_launcher);
@@ -85,6 +89,7 @@ class Uplink {
   bool over_ = false;
   bool gone_ = false;
   bool was_connected_ = false;
+  bool warned_ = false;  // that there is no connection
   bool reading_ = false;
   std::string live_line_, shown_;  // as it is, and as it was sent last
   net::EventLoop::TimerId live_timer_ = 0;

@@ -20,6 +20,17 @@ using rendezvous::Chunk;
 class UplinkTest : public ::testing::Test {
  protected:
   UplinkTest() {
+    auto listener = net::listen_tcp({});
+    EXPECT_TRUE(listener);
+    launcher_ = *net::parse_address("127.0.0.1", listener->port);
+    accept_on(std::move(listener->fd));
+    auto uplink = Uplink::open(loop_);
+    EXPECT_TRUE(uplink);
+    uplink_ = *std::move(uplink);
+    intake_.expect(kNode, "n7");
+  }
+
+  void accept_on(Fd listener) {
     rendezvous::AcceptorOptions options;
     options.token = token_;
     acceptor_ = std::make_unique<rendezvous::Acceptor>(
@@ -27,14 +38,7 @@ class UplinkTest : public ::testing::Test {
         rendezvous::Acceptor::Handlers{.joined = [this](std::unique_ptr<Channel> channel) { take(std::move(channel)); },
                                        .other = {},
                                        .refused = {}});
-    auto listener = net::listen_tcp({});
-    EXPECT_TRUE(listener);
-    launcher_ = *net::parse_address("127.0.0.1", listener->port);
-    acceptor_->listen(std::move(listener->fd));
-    auto uplink = Uplink::open(loop_);
-    EXPECT_TRUE(uplink);
-    uplink_ = *std::move(uplink);
-    intake_.expect(kNode, "n7");
+    acceptor_->listen(std::move(listener));
   }
 
   void take(std::unique_ptr<Channel> channel) {
@@ -89,6 +93,30 @@ TEST_F(UplinkTest, MakesALostConnectionAnew) {
   write("two\n");
   EXPECT_TRUE(run_until([&] { return text_ == "one\ntwo\n"; })) << text_;
   EXPECT_EQ(connections_, 2);
+}
+
+TEST_F(UplinkTest, ConnectsForAsLongAsTheJobRuns) {
+  constexpr auto kConnectTime = std::chrono::milliseconds(100);
+  const net::Address any = *net::parse_address("127.0.0.1", 0);
+  Fd closed_port(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ASSERT_EQ(::bind(closed_port.get(), reinterpret_cast<const sockaddr*>(&any.storage), any.length), 0);
+  launcher_ = *net::local_address(closed_port.get());
+  testing::Pipe said = testing::make_pipe();
+  Fd stderr_fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  ::dup2(said.write.get(), STDERR_FILENO);
+  uplink_->connect(launcher_, token_, kNode, patience_, kConnectTime);
+  write("one\n");
+  std::string warning;
+  EXPECT_TRUE(run_until([&] { return (warning += testing::read_available(said.read.get())).ends_with('\n'); }));
+  const TimePoint later = Clock::now() + 4 * kConnectTime;
+  EXPECT_TRUE(run_until([&] { return Clock::now() >= later; }));
+  ::dup2(stderr_fd.get(), STDERR_FILENO);
+  warning += testing::read_available(said.read.get());
+  EXPECT_TRUE(warning.starts_with("muster: warning: no connection that brings output to the launcher: ")) << warning;
+  EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
+  ASSERT_EQ(::listen(closed_port.get(), 1), 0);
+  accept_on(std::move(closed_port));
+  EXPECT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
 }
 
 TEST_F(UplinkTest, WhatAStuckConnectionSwallowedIsSentAgain) {
