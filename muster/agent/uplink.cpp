@@ -73,13 +73,12 @@ void Uplink::not_connected(const Error& why) {
 
 void Uplink::opened(std::unique_ptr<rendezvous::Channel> channel) {
   channel_ = std::move(channel);
-  channel_->resume_on(loop_, {.opened = {},
-                              .received = [this](std::string_view bytes) { received(bytes); },
-                              .closed =
-                                  [this](const Error& why) {
-                                    loop_.defer([this, by_peer = why.kind == ErrorKind::kPeer] { lost(by_peer); });
-                                  },
-                              .drained = [this] { update(); }});
+  channel_->resume_on(
+      loop_,
+      {.opened = {},
+       .received = [this](std::string_view bytes) { received(bytes); },
+       .closed = [this](const Error&) { loop_.defer([this, orderly = channel_->ended_orderly()] { lost(orderly); }); },
+       .drained = [this] { update(); }});
   channel_->send(rendezvous::encode(rendezvous::OutputHello{target_.node}));
   expect_answer();
   if (std::exchange(was_connected_, true) && on_reconnected_) on_reconnected_();

@@ -18,7 +18,7 @@ namespace muster::agent {
 // pipes fill up and the console spools, as with any slow reader. A connection that is lost, or on which an answer has
 // not come for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). This is
 // tried for as long as the job runs. When the job is over and no connection can be made, or the launcher closes it, what
-// still comes is dropped.
+// still comes is dropped. A reset may come from anything on the way: after it, another connection is tried.
 class Uplink {
  public:
   static Result<std::unique_ptr<Uplink>> open(net::EventLoop& loop);

@@ -54,6 +54,11 @@ class UplinkTest : public ::testing::Test {
   void connect() { uplink_->connect(launcher_, token_, kNode, patience_); }
   void lose_connection() const { ::shutdown(channel_->share_socket().get(), SHUT_RDWR); }
 
+  void reset_connection() const {
+    const sockaddr nowhere{.sa_family = AF_UNSPEC, .sa_data = {}};
+    ASSERT_EQ(::connect(channel_->share_socket().get(), &nowhere, sizeof nowhere), 0);
+  }
+
   void write(std::string_view line) const {
     ASSERT_EQ(::write(uplink_->stdout_fd(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
   }
@@ -144,6 +149,16 @@ TEST_F(UplinkTest, ASlowReaderIsNotAStuckConnection) {
   intake_.room();
   EXPECT_TRUE(run_until([&] { return uplink_->idle(); }));
   EXPECT_TRUE(intake_.unfinished().empty());
+}
+
+TEST_F(UplinkTest, AResetIsNotTheEndEvenIfTheJobIsOver) {
+  connect();
+  write("one\n");
+  ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
+  uplink_->job_is_over();
+  reset_connection();
+  write("two\n");
+  EXPECT_TRUE(run_until([&] { return text_ == "one\ntwo\n"; })) << text_;
 }
 
 TEST_F(UplinkTest, WhenTheJobIsOverALostConnectionIsTheEnd) {
