@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstring>
 #include <utility>
 
 #include "muster/base/log.h"
@@ -305,6 +306,9 @@ void ConsoleSink::refill() {
     queue_.resize(n > 0 ? static_cast<size_t>(n) : 0);
     spool_read_ += queue_.size();
     if (n > 0) return;
+    if (n < 0 && errno == EINTR) return;  // catch_up() comes again
+    queue_ = fmt::format("{}{} bytes lost here: the spool in {} cannot be read ({})\n", log_prefix(LogLevel::kWarning),
+                         left, spool_directory_, n < 0 ? ::strerror(errno) : "it has been truncated");
   }
   spool_.finish();
   if (uint64_t dropped = spool_.dropped_lines() - std::exchange(dropped_said_, spool_.dropped_lines()); dropped > 0) {

@@ -125,6 +125,35 @@ TEST(Console, AFullSpoolDropsWholeLinesAndSaysSoInTheirPlace) {
                                                  " is full (cap 1 MiB; raise it with --output-cap)\nours\n");
 }
 
+TEST(Console, ASpoolThatCannotBeReadIsSaid) {
+  net::EventLoop loop;
+  TemporaryDirectory directory;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  console.set_spool(directory.path(), 1 << 30);
+  bool room_again = false;
+  console.on_room([&] { room_again = true; });
+  while (console.has_room(Stream::kStdout)) put(console, Stream::kStdout, &loop, std::string(100000, 'x') + "\n");
+  ASSERT_TRUE(run_until(loop, [&] { return room_again; }));  // patience is over: what follows is spooled
+  put(console, Stream::kStdout, &loop, std::string(299999, 'y') + "\n");
+  bool truncated = false;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const bool is_spool = std::filesystem::read_symlink(entry.path(), gone).string().starts_with(directory.path());
+    if (is_spool) truncated = ::truncate(entry.path().c_str(), 0) == 0;
+  }
+  ASSERT_TRUE(truncated);
+  std::string got;
+  EXPECT_TRUE(run_until(loop, [&] {
+    got += read_available(out.read.get());
+    return console.idle();
+  }));
+  got += read_available(out.read.get());
+  EXPECT_EQ(got.find("yy"), std::string::npos);
+  EXPECT_THAT(got, ::testing::EndsWith("x\nmuster: warning: 300000 bytes lost here: the spool in " + directory.path() +
+                                       " cannot be read (it has been truncated)\n"));
+}
+
 TEST(Console, AReaderThatHasGoneEndsTheOutputNotTheJob) {
   net::EventLoop loop;
   Pipe out = make_pipe(), err = make_pipe();
