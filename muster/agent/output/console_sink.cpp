@@ -356,14 +356,23 @@ void ConsoleSink::notify() {
 
 void ConsoleSink::fall_behind() {
   if (behind_ || queued() < kFull) return;
-  if (!spool_) {
-    spool_ = CappedFile::create_unlinked(spool_directory_, holds_back_ ? 0 : spool_cap_);
-  }
+  if (!spool_) open_spool();
   behind_ = true;
   pacer_ = Pacer();
   pace();
   update_watch();
   notify();
+}
+
+// The log directory may have been removed since it was named.
+void ConsoleSink::open_spool() {
+  dropped_before_ += spool_.dropped_lines();  // by one that could not be made
+  dropped_said_ = 0;
+  const uint64_t cap = holds_back_ ? 0 : spool_cap_;
+  spool_ = CappedFile::create_unlinked(spool_directory_, cap);
+  if (spool_ || spool_directory_ == temporary_directory()) return;
+  spool_directory_ = temporary_directory();
+  spool_ = CappedFile::create_unlinked(spool_directory_, cap);
 }
 
 void ConsoleSink::pace() {

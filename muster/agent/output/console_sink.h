@@ -37,6 +37,7 @@ class ConsoleSink {
 
   bool is_terminal() const { return terminal_; }
   bool same_file(int fd) const;
+  // The spool is made when it is needed, in the temporary directory if `directory` is gone by then.
   void set_spool(std::string directory, uint64_t cap);
   // The writers wait while the spool holds its cap, and nothing is dropped for that. For writers that can wait.
   void hold_back() { holds_back_ = true; }
@@ -59,7 +60,7 @@ class ConsoleSink {
   // A file whose file system has not responded for so long, or "": it is not stuck.
   std::string stuck_file(Duration lasting) const;
   bool broken() const { return broken_; }
-  uint64_t dropped_lines() const { return spool_.dropped_lines() + lost_lines_; }
+  uint64_t dropped_lines() const { return dropped_before_ + spool_.dropped_lines() + lost_lines_; }
   std::function<void()> on_room;  // has_room() is true again
   std::function<void()> on_idle;
   std::function<void(int error)> on_lost;  // a file on a full disk: called at the first line that is lost
@@ -88,6 +89,7 @@ class ConsoleSink {
   void refill();
   void catch_up();
   void fall_behind();
+  void open_spool();
   void pace();
   void draw_live_line();
   void update_watch();
@@ -112,7 +114,8 @@ class ConsoleSink {
   std::string own_words_;  // what muster said while the spool was full; follows it
   CappedFile spool_;
   uint64_t spool_read_ = 0;
-  uint64_t dropped_said_ = 0;
+  uint64_t dropped_said_ = 0;    // of spool_
+  uint64_t dropped_before_ = 0;  // by spools that could not be made
   std::string spool_directory_ = temporary_directory();
   uint64_t spool_cap_ = uint64_t{1} << 30;
   bool holds_back_ = false;

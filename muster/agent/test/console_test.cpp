@@ -125,6 +125,45 @@ TEST(Console, AFullSpoolDropsWholeLinesAndSaysSoInTheirPlace) {
                                                  " is full (cap 1 MiB; raise it with --output-cap)\nours\n");
 }
 
+// Fills the console until what follows is spooled, then writes `last` and reads everything.
+std::string show_late(net::EventLoop& loop, Console& console, int reader, const std::string& last) {
+  bool room_again = false;
+  console.on_room([&] { room_again = true; });
+  while (console.has_room(Stream::kStdout)) put(console, Stream::kStdout, &loop, std::string(100000, 'x') + "\n");
+  EXPECT_TRUE(run_until(loop, [&] { return room_again; }));
+  put(console, Stream::kStdout, &loop, last);
+  console.on_room(nullptr);
+  std::string got;
+  EXPECT_TRUE(run_until(loop, [&] {
+    got += read_available(reader);
+    return console.idle();
+  }));
+  return got + read_available(reader);
+}
+
+TEST(Console, ASpoolWhoseDirectoryIsGoneLiesInTheTemporaryDirectory) {
+  net::EventLoop loop;
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  console.set_spool(TemporaryDirectory().path(), 1 << 30);
+  EXPECT_THAT(show_late(loop, console, out.read.get(), "spooled\n"), ::testing::EndsWith("x\nspooled\n"));
+  EXPECT_EQ(console.dropped_lines(), 0u);
+}
+
+TEST(Console, LinesOfSpoolsThatCannotBeMadeAreCounted) {
+  net::EventLoop loop;
+  const auto old = environment_variable("TMPDIR");
+  ::setenv("TMPDIR", "/proc", 1);  // files cannot be made there
+  Pipe out = make_pipe(), err = make_pipe();
+  Console console(loop, {.stdout_fd = out.write.get(), .stderr_fd = err.write.get()});
+  for (uint64_t turn = 1; turn <= 2; ++turn) {
+    EXPECT_THAT(show_late(loop, console, out.read.get(), "a\nb\n"),
+                ::testing::HasSubstr("muster: warning: 2 lines dropped here: "));
+    EXPECT_EQ(console.dropped_lines(), 2 * turn);
+  }
+  old ? ::setenv("TMPDIR", old->c_str(), 1) : ::unsetenv("TMPDIR");
+}
+
 TEST(Console, ASpoolThatCannotBeReadIsSaid) {
   net::EventLoop loop;
   TemporaryDirectory directory;
