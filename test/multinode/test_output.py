@@ -1,23 +1,41 @@
 """The connection that brings a node's output to the launcher, and no other, stops working."""
 
+import contextlib
 import pathlib
+import re
 
 import pytest
 
 from .job import wait_for
 from .launch import start
 
-SCRIPT = "echo ready $RANK; until [ -e $GO ]; do sleep 0.05; done; echo last words of $RANK"
+# The long line tells the connection for output from the one for control.
+LONG = 100_000
+SCRIPT = f"head -c {LONG} /dev/zero | tr '\\0' x; echo; echo ready $RANK; " \
+         "until [ -e $GO ]; do sleep 0.05; done; echo last words of $RANK"
 
 
 def ports_of(pid):
-    """Local ports of the TCP connections of a process, the oldest first."""
+    """Local ports of the TCP connections of a process."""
     lines = [line.split() for name in ("tcp", "tcp6") for line in
              pathlib.Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
-    established = {int(line[9]): int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "01"}
-    links = [str(fd.readlink()) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-    inodes = sorted(int(link[len("socket:["):-1]) for link in links if link.startswith("socket:["))
-    return [established[inode] for inode in inodes if inode in established]
+    established = {f"socket:[{line[9]}]": int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "01"}
+    links = []
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            links.append(str(fd.readlink()))
+    return [established[link] for link in links if link in established]
+
+
+def bytes_sent(cluster, name):
+    """{local port: bytes} of the node's TCP connections."""
+    listing = cluster.exec(name, ["ss", "-tinHO"])
+    assert listing.end() == 0, listing.said()
+    found = {}
+    for line in listing.out.splitlines():
+        sent = re.search(r"\bbytes_sent:(\d+)", line)
+        found[int(line.split()[3].rpartition(":")[2])] = int(sent[1]) if sent else 0
+    return found
 
 
 def drop(cluster, name, match):
@@ -38,7 +56,9 @@ def job(lab):
         run.expect(f"ready {rank}")
     warden, agent = cluster.warden_and_agent("n2")
     wait_for("the connections of n2", lambda: len(ports_of(agent)) == 2 and len(ports_of(warden)) == 1)
-    run.control, run.output = ports_of(agent)
+    sent = bytes_sent(cluster, "n2")
+    run.control, run.output = sorted(ports_of(agent), key=lambda port: sent[port])
+    assert sent[run.control] < LONG <= sent[run.output], sent
     (run.heartbeats,) = ports_of(warden)
     run.go = go
     return run
