@@ -130,7 +130,10 @@ Result<void> FanOutRun::prepare() {
   if (coordinator_->failure()) return *coordinator_->failure();
   coordinator_->listen(std::move(listener.fd));
   status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
-  console_.on_room([this] { coordinator_->take_output(); });
+  console_.on_room([this] {  // one acknowledgement is for both streams
+    if (console_.has_room(agent::Stream::kStdout) && console_.has_room(agent::Stream::kStderr))
+      coordinator_->take_output();
+  });
   return {};
 }
 
