@@ -281,6 +281,7 @@ TEST_F(OutputTest, AFullLogDropsWholeLinesCountsAndSays) {
   job_.output.cap = 64;
   start();
   for (int i = 0; i < 10; ++i) write_text(out(1), "0123456789\n");
+  ASSERT_TRUE(run_until(loop_, [&] { return !(shown_err_ += read_available(err_.read.get())).empty(); }));
   finish();
   std::string path = output_->log_file(1, Stream::kStdout);
   EXPECT_EQ(*read_file(path), "0123456789\n0123456789\n0123456789\n0123456789\n0123456789\n");
