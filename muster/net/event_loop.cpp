@@ -71,24 +71,9 @@ EventLoop::HookId EventLoop::add_end_hook(Task task) {
 
 void EventLoop::remove_end_hook(HookId hook) { end_hooks_.erase(hook); }
 
-bool EventLoop::attach(Source& source) {
-  if (source_ == nullptr) source_ = &source;
-  return source_ == &source;
-}
-
-void EventLoop::detach(Source& source) {
-  if (source_ == &source) source_ = nullptr;
-}
-
 void EventLoop::run() { run_until(Deadline::at(TimePoint::max())); }
 
 bool EventLoop::run_until(Deadline deadline) {
-  bool stopped = run_turns(deadline);
-  if (source_ != nullptr) source_->finish();
-  return stopped;
-}
-
-bool EventLoop::run_turns(Deadline deadline) {
   stopped_ = false;
   while (!stopped_) {
     wait_and_dispatch(next_wakeup(deadline.time()));
@@ -107,13 +92,6 @@ TimePoint EventLoop::next_wakeup(TimePoint until) const {
 
 void EventLoop::wait_and_dispatch(TimePoint until) {
   int timeout = until == TimePoint::max() ? -1 : until == TimePoint::min() ? 0 : Deadline::at(until).poll_timeout();
-  if (source_ != nullptr) {
-    bool ready = source_->wait(epoll_.get(), timeout);
-    now_ = Clock::now();
-    source_->dispatch();
-    if (!ready) return;
-    timeout = 0;
-  }
   int count = ::epoll_wait(epoll_.get(), ready_.data(), static_cast<int>(ready_.size()), timeout);
   now_ = Clock::now();
   MUSTER_CHECK(count >= 0 || errno == EINTR);

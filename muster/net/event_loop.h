@@ -46,20 +46,6 @@ class EventLoop {
   HookId add_end_hook(Task task);
   void remove_end_hook(HookId hook);
 
-  // Something else to wait on together with the descriptors, at most one. While it is attached it does the waiting.
-  class Source {
-   public:
-    virtual ~Source() = default;
-    // As epoll_wait() would, also for itself. True when the epoll descriptor has events.
-    virtual bool wait(int epoll, int timeout_ms) = 0;
-    // Handles what came.
-    virtual void dispatch() = 0;
-    // The loop ends: nothing begun may stay behind.
-    virtual void finish() = 0;
-  };
-  bool attach(Source& source);  // false: there is one
-  void detach(Source& source);
-
   // Until stop() is called.
   void run();
   // Until stop() is called or the deadline has passed; true if stopped.
@@ -75,7 +61,6 @@ class EventLoop {
     IoHandler handler;
   };
 
-  bool run_turns(Deadline deadline);
   void wait_and_dispatch(TimePoint until);
   void run_timers();
   void run_deferred();
@@ -92,7 +77,6 @@ class EventLoop {
   std::map<HookId, Task> end_hooks_;
   HookId next_hook_ = 1;
   std::vector<epoll_event> ready_;
-  Source* source_ = nullptr;
   TimePoint now_ = Clock::now();
   bool stopped_ = false;
 };

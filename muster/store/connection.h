@@ -37,7 +37,6 @@ struct Connection : Waiter {
   bool paused = false;        // too much output: do not look at input
   bool more_to_read = false;  // the socket was not read empty
   bool want_write = false;    // EPOLLOUT is armed
-  bool receiving = false;     // the ring will tell us of more
   bool dirty = false;         // in Server::Impl::dirty_
 };
 

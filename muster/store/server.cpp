@@ -15,12 +15,6 @@ constexpr int kReadsPerTurn = 16;  // then it is the others' turn
 constexpr int kAcceptsPerTurn = 256;
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-// A connection's name in the ring: its descriptor, and which of all that had this number it is.
-uint64_t ring_id(const Connection& connection) {
-  uint64_t id = (connection.serial << 32) | static_cast<uint32_t>(connection.fd.get());
-  return id & (net::Ring::kIds - 1);
-}
-
 }  // namespace
 
 Result<void> Server::Impl::listen(uint16_t port, bool loopback_only) {
@@ -94,34 +88,16 @@ Connection* Server::Impl::add(Fd fd, const net::Address& peer) {
   by_fd_[index] = std::make_unique<Connection>(std::move(fd), peer, next_serial_++, options_.max_request);
   Connection* connection = by_fd_[index].get();
   ++open_;
-  if (open_ring()) MUSTER_CHECK(set_nonblocking(connection->fd.get(), false).ok());
-  start_receiving(*connection);
+  loop_.watch(connection->fd.get(), Connection::kReadable,
+              [this, connection](uint32_t events) { on_event(*connection, events); });
   return connection;
-}
-
-bool Server::Impl::open_ring() {
-  if (!ring_ && !ring_refused_) {
-    ring_ = net::Ring::open(loop_, *this);
-    ring_refused_ = ring_ == nullptr;
-  }
-  return ring_ != nullptr;
-}
-
-void Server::Impl::start_receiving(Connection& connection) {
-  int fd = connection.fd.get();
-  if (ring_) {
-    ring_->receive(fd, ring_id(connection));
-    connection.receiving = true;
-  } else {
-    loop_.watch(fd, Connection::kReadable, [this, &connection](uint32_t events) { on_event(connection, events); });
-  }
 }
 
 void Server::Impl::adopt(Fd fd, const net::Address& peer, std::string_view first_bytes) {
   Connection* connection = add(std::move(fd), peer);
   if (connection == nullptr) return;
   received(*connection, first_bytes);
-  while (!dirty_.empty()) send_dirty(false);  // perhaps the loop does not run now
+  while (!dirty_.empty()) send_dirty();  // perhaps the loop does not run now
 }
 
 Connection* Server::Impl::find(int fd, uint64_t serial) {
@@ -130,37 +106,11 @@ Connection* Server::Impl::find(int fd, uint64_t serial) {
   return by_fd_[index].get();
 }
 
-bool Server::Impl::ring_received(uint64_t id, int result, std::string_view bytes, bool more) {
-  auto index = static_cast<size_t>(id & 0xffffffff);
-  if (index >= by_fd_.size() || !by_fd_[index] || ring_id(*by_fd_[index]) != id) return false;
-  Connection& connection = *by_fd_[index];
-  connection.receiving = more;
-  if (result > 0) {
-    if (connection.paused)
-      connection.input.append(bytes);
-    else
-      received(connection, bytes);
-  } else if (!connection.paused && result != -ENOBUFS && result != -ECANCELED && result != -EINTR) {
-    flush(connection);  // a peer that closed only its sending side still gets what it asked for
-    drop(connection);
-    return false;
-  }
-  if (connection.open() && !connection.receiving && !connection.paused) start_receiving(connection);
-  return connection.waiting();
-}
-
-// What the ring has received already is kept: at most all of its buffers.
-void Server::Impl::pause(Connection& connection) {
-  connection.paused = true;
-  if (connection.receiving) ring_->stop(ring_id(connection));
-}
-
 void Server::Impl::on_event(Connection& connection, uint32_t events) {
-  if ((ring_ || (events & EPOLLOUT) != 0) && connection.unsent() > 0) {
+  if ((events & EPOLLOUT) != 0 && connection.unsent() > 0) {
     flush(connection);
     resume(connection);
   }
-  if (ring_) return;  // which receives, and here is only watched for room to send
   if (connection.open() && (events & ~uint32_t{EPOLLOUT}) != 0)
     read(connection, (events & ~uint32_t{EPOLLIN | EPOLLOUT}) != 0);
 }
@@ -213,10 +163,6 @@ void Server::Impl::drop(Connection& connection) {
   if (connection.grace != 0) loop_.cancel(connection.grace);
   int fd = connection.fd.get();
   loop_.unwatch(fd);
-  if (ring_) {
-    if (connection.receiving) ring_->stop(ring_id(connection));
-    ring_->submit();
-  }
   connection.fd.reset();
   --open_;
   if (auto from = open_from_.find(connection.peer.host()); --from->second == 0) open_from_.erase(from);
@@ -232,8 +178,6 @@ void Server::Impl::close() {
   port_ = 0;
   for (auto& connection : by_fd_)
     if (connection) drop(*connection);
-  ring_.reset();
-  senders_.clear();
   dirty_.clear();
   closed_.clear();
   by_fd_.clear();

@@ -34,8 +34,6 @@ struct ServerOptions {
   // Open connections from one address; more are refused with a log line. A job of many process groups opens tens per
   // worker, and all workers of simulated nodes share one address.
   size_t max_connections_per_peer = 16384;
-  // Receive and send through io_uring (net/ring.h) if the kernel has it for us.
-  bool ring = true;
 };
 
 // A server of PyTorch's TCPStore protocol for clients from 1.13 to 2.15, each in its own dialect (wire.h says how they

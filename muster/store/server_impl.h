@@ -3,21 +3,19 @@
 #include <sys/socket.h>
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "muster/net/ring.h"
 #include "muster/store/connection.h"
 #include "muster/store/server.h"
 
 namespace muster::store {
 
 // What server.h promises, in three files by what they do; this header is for them alone.
-class Server::Impl final : public Table::Observer, private net::Ring::Sink {
+class Server::Impl final : public Table::Observer {
  public:
   Impl(net::EventLoop& loop, Log& log, ServerOptions options)
       : loop_(loop),
@@ -25,8 +23,7 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
         options_(std::move(options)),
         table_(std::make_unique<Table>(*this)),
         scratch_(kReadSize),
-        end_hook_(loop.add_end_hook([this] { finish_turn(); })),
-        ring_refused_(!options_.ring) {}
+        end_hook_(loop.add_end_hook([this] { finish_turn(); })) {}
   ~Impl() {
     close();
     loop_.remove_end_hook(end_hook_);
@@ -46,17 +43,12 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
  private:
   enum class Outcome : uint8_t { kGoOn, kClosed };
   static constexpr size_t kReadSize = 64 << 10;
-  static constexpr int kSendFlags = MSG_NOSIGNAL | MSG_DONTWAIT;  // a socket of the ring is a blocking one
 
   // server.cpp: connections come, bring bytes and go.
   void accept_some();
   void pause_accepting(const Error& error);
   Admission admission(int fd, const net::Address& peer) const;
   Connection* add(Fd fd, const net::Address& peer);
-  bool open_ring();
-  void start_receiving(Connection& connection);
-  bool ring_received(uint64_t id, int result, std::string_view bytes, bool more) override;
-  void pause(Connection& connection);
   Connection* find(int fd, uint64_t serial);
   void on_event(Connection& connection, uint32_t events);
   void read(Connection& connection, bool hang_up);
@@ -89,7 +81,6 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
     if (!std::exchange(connection.dirty, true)) dirty_.push_back(&connection);
   }
   void flush(Connection& connection);
-  void ring_sent(std::span<const ptrdiff_t> results) override;
   void sent_all(Connection& connection);
   void lost(Connection& connection, int error);
   void keep_unsent(Connection& connection);
@@ -97,7 +88,7 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   Outcome too_much_output(Connection& connection, size_t size);
   void resume(Connection& connection);
   void finish_turn();
-  void send_dirty(bool with_next_wait);
+  void send_dirty();
 
   net::EventLoop& loop_;
   Log& log_;
@@ -117,9 +108,6 @@ class Server::Impl final : public Table::Observer, private net::Ring::Sink {
   uint64_t next_serial_ = 1;
   std::vector<char> scratch_;  // shared by all connections
   net::EventLoop::HookId end_hook_;
-  std::unique_ptr<net::Ring> ring_;   // opened for the first connection
-  bool ring_refused_ = false;         // the kernel or the loop has none for us
-  std::vector<Connection*> senders_;  // whose replies are with the ring, from the end of a turn to the next
   std::string spare_output_;          // lent to the connection at work, so that replies need no allocation
   std::vector<Connection*> dirty_;    // have output since the last flush
   std::vector<Connection*> sending_;  // empty but for its memory, except in send_dirty()

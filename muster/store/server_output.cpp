@@ -24,7 +24,7 @@ void Server::Impl::changed(Waiter& watcher, Change change, std::string_view key,
 void Server::Impl::flush(Connection& connection) {
   while (connection.open() && connection.unsent() > 0) {
     ssize_t size =
-        ::send(connection.fd.get(), connection.output.data() + connection.sent, connection.unsent(), kSendFlags);
+        ::send(connection.fd.get(), connection.output.data() + connection.sent, connection.unsent(), MSG_NOSIGNAL);
     if (size >= 0) {
       connection.sent += static_cast<size_t>(size);
     } else if (errno == EAGAIN) {
@@ -64,13 +64,7 @@ void Server::Impl::keep_unsent(Connection& connection) {
 
 void Server::Impl::want_write(Connection& connection, bool on) {
   connection.want_write = on;
-  int fd = connection.fd.get();
-  if (!ring_)
-    loop_.rearm(fd, on ? Connection::kReadable | EPOLLOUT : Connection::kReadable);
-  else if (on)
-    loop_.watch(fd, EPOLLOUT, [this, &connection](uint32_t events) { on_event(connection, events); });
-  else
-    loop_.unwatch(fd);
+  loop_.rearm(connection.fd.get(), on ? Connection::kReadable | EPOLLOUT : Connection::kReadable);
 }
 
 Server::Impl::Outcome Server::Impl::too_much_output(Connection& connection, size_t size) {
@@ -85,30 +79,15 @@ void Server::Impl::resume(Connection& connection) {
   connection.paused = false;
   received(connection, {});
   if (connection.open() && connection.more_to_read) read(connection, true);
-  if (ring_ && connection.open() && !connection.paused && !connection.receiving) start_receiving(connection);
 }
 
-void Server::Impl::ring_sent(std::span<const ptrdiff_t> results) {
-  MUSTER_CHECK(results.size() == senders_.size());
-  for (size_t i = 0; i < results.size(); ++i) {
-    Connection& connection = *senders_[i];
-    if (results[i] >= 0) connection.sent += static_cast<size_t>(results[i]);
-    if (results[i] < 0 && results[i] != -EAGAIN && results[i] != -EINTR)
-      lost(connection, static_cast<int>(-results[i]));
-    else
-      flush(connection);  // the rest, if there is any
-  }
-  senders_.clear();
-}
-
-// At the end of a wake-up: one send for all replies to a client, clients that were released included, and with the ring
-// one system call for all of these, which is also the next wait.
+// At the end of a wake-up: one send for all replies to a client, clients that were released included.
 void Server::Impl::finish_turn() {
-  while (!dirty_.empty()) send_dirty(ring_ != nullptr);  // again when a lost client's queue item goes to another
+  while (!dirty_.empty()) send_dirty();  // again when a lost client's queue item goes to another
   closed_.clear();
 }
 
-void Server::Impl::send_dirty(bool with_next_wait) {
+void Server::Impl::send_dirty() {
   for (size_t i = 0; i < dirty_.size(); ++i) {  // grows when a closed client's queue item goes to another
     Connection& connection = *dirty_[i];
     if (connection.open() && connection.unsent() > options_.max_output) too_much_output(connection, 0);
@@ -116,13 +95,7 @@ void Server::Impl::send_dirty(bool with_next_wait) {
   sending_.swap(dirty_);
   for (Connection* connection : sending_) {
     connection->dirty = false;
-    if (!connection->open() || connection->want_write) continue;
-    if (with_next_wait) {
-      ring_->send(connection->fd.get(), connection->output.data() + connection->sent, connection->unsent());
-      senders_.push_back(connection);
-    } else {
-      flush(*connection);
-    }
+    if (connection->open() && !connection->want_write) flush(*connection);
   }
   sending_.clear();
 }

@@ -45,7 +45,7 @@ size_t Server::Impl::execute_some(Connection& connection, std::string_view bytes
       flush(connection);
       if (!connection.open()) return used;
       if (connection.unsent() > options_.pause_output_at) {
-        pause(connection);
+        connection.paused = true;
         return used;
       }
     }
@@ -205,7 +205,7 @@ Server::Impl::Outcome Server::Impl::reply_value(Connection& connection, std::str
   msghdr message{};
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  ssize_t size = ::sendmsg(connection.fd.get(), &message, kSendFlags);
+  ssize_t size = ::sendmsg(connection.fd.get(), &message, MSG_NOSIGNAL);
   size_t done = size > 0 ? static_cast<size_t>(size) : 0;  // an error shows again when the rest is flushed
   size_t in_output = std::min(done, connection.unsent());
   connection.sent += in_output;

@@ -7,7 +7,6 @@
 
 #include <thread>
 
-#include "muster/net/ring.h"
 #include "muster/net/socket.h"
 #include "muster/net/test/connection.h"
 #include "muster/store/test/bytes.h"
@@ -45,7 +44,7 @@ class Raw {
     std::string data(size, '\0');
     size_t have = 0;
     while (have < size) {
-      ssize_t got = receive_some(data.data() + have, size - have);
+      ssize_t got = ::recv(fd_.get(), data.data() + have, size - have, 0);
       if (got <= 0) break;
       have += static_cast<size_t>(got);
     }
@@ -60,7 +59,7 @@ class Raw {
   // Nothing but the end of the connection is to come.
   bool closed() {
     char byte;
-    ssize_t got = receive_some(&byte, 1);
+    ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
     return got == 0 || (got < 0 && errno == ECONNRESET);
   }
   void close() { fd_.reset(); }
@@ -68,15 +67,6 @@ class Raw {
   int fd() const { return fd_.get(); }
 
  private:
-  // The end of a ring that this thread had in an earlier test may interrupt it.
-  ssize_t receive_some(char* data, size_t size) const {
-    ssize_t got;
-    do {
-      got = ::recv(fd_.get(), data, size, 0);
-    } while (got < 0 && errno == EINTR);
-    return got;
-  }
-
   Fd fd_;
 };
 
@@ -87,39 +77,8 @@ class Modern : public Raw {
   void settle() { expect("0D 01 02 03 04", "01 02 03 04"); }
 };
 
-// The server falls back where there is none, so it cannot be asked.
-bool kernel_has_ring() {
-  struct Nobody final : net::Ring::Sink {
-    bool ring_received(uint64_t, int, std::string_view, bool) override { return false; }
-    void ring_sent(std::span<const ptrdiff_t>) override {}
-  };
-  bool found = false;
-  std::thread([&] {  // its end interrupts nobody then
-    net::EventLoop loop;
-    Nobody sink;
-    found = net::Ring::open(loop, sink) != nullptr;
-  })
-      .join();
-  return found;
-}
-
-// Everything, once through io_uring (where the kernel has it for us) and once without.
-class StoreServer : public testing::TestWithParam<bool> {
- protected:
-  void SetUp() override {
-    static const bool has_ring = kernel_has_ring();
-    if (GetParam() && !has_ring) GTEST_SKIP() << "the kernel has no io_uring for us";
-  }
-  static ServerOptions with(ServerOptions options = {}) {
-    options.ring = GetParam();
-    return options;
-  }
-};
-INSTANTIATE_TEST_SUITE_P(Ways, StoreServer, testing::Bool(),
-                         [](const auto& way) { return way.param ? "ring" : "epoll"; });
-
-TEST_P(StoreServer, TheBasicQueries) {
-  ServerThread server(with());
+TEST(StoreServer, TheBasicQueries) {
+  ServerThread server;
   Modern client(server.port());
   client.expect("0D 34 12 00 00", "34 12 00 00");
   client.expect("04 05.. 'init/' 01..", "01..");
@@ -139,16 +98,16 @@ TEST_P(StoreServer, TheBasicQueries) {
   client.expect("0A 03.. 02.. '/q' 02.. '/-' 02.. '/p'", "01.. '2' 00.. 01.. '1'");
 }
 
-TEST_P(StoreServer, ListKeysDoesNotShowQueues) {
-  ServerThread server(with());
+TEST(StoreServer, ListKeysDoesNotShowQueues) {
+  ServerThread server;
   Modern client(server.port());
   client.send(bytes("01 02.. '/k' 00.. 0E 02.. '/q' 01.. 'i'"));
   client.expect("11", "01.. 02.. '/k'");
   client.expect("07", "01..");
 }
 
-TEST_P(StoreServer, CompareSet) {
-  ServerThread server(with());
+TEST(StoreServer, CompareSet) {
+  ServerThread server;
   Modern client(server.port());
   client.expect("02 02.. '/c' 01.. 'x' 01.. 'y'", "01.. 'x'");  // absent, something expected: echoed, not stored
   client.expect("05 01.. 02.. '/c'", "01");
@@ -158,8 +117,8 @@ TEST_P(StoreServer, CompareSet) {
   client.expect("02 02.. '/c' 00.. 02.. 'd3'", "02.. 'd3'");  // an empty value equals an empty expectation
 }
 
-TEST_P(StoreServer, CompareSetWakesWaitersOnlyWhenItStores) {
-  ServerThread server(with());
+TEST(StoreServer, CompareSetWakesWaitersOnlyWhenItStores) {
+  ServerThread server;
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.send(bytes("06 01.. 02.. '/c'"));
@@ -170,8 +129,8 @@ TEST_P(StoreServer, CompareSetWakesWaitersOnlyWhenItStores) {
   EXPECT_EQ(waiter.receive(1), bytes("00"));
 }
 
-TEST_P(StoreServer, AddReadsWhatStrtollReads) {
-  ServerThread server(with());
+TEST(StoreServer, AddReadsWhatStrtollReads) {
+  ServerThread server;
   struct Case {
     std::string_view stored;  // in the protocol
     std::string_view delta;
@@ -190,8 +149,8 @@ TEST_P(StoreServer, AddReadsWhatStrtollReads) {
   client.expect("03 02.. '/n'", "14.. '-9223372036854775808'");
 }
 
-TEST_P(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
-  ServerThread server(with());
+TEST(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
+  ServerThread server;
   for (std::string_view stored : {"00..", "03.. 'abc'", "02.. '+-'", "13.. '9223372036854775808'", "01.. '-'"}) {
     Modern client(server.port());
     client.send(bytes("01 02.. '/n'") + bytes(stored) + bytes("04 02.. '/n' 01.."));
@@ -204,8 +163,8 @@ TEST_P(StoreServer, AddToWhatIsNoNumberClosesAndChangesNothing) {
   EXPECT_EQ(server.lines().size(), 5U);
 }
 
-TEST_P(StoreServer, WaitIsReleasedWhenTheLastKeyComes) {
-  ServerThread server(with());
+TEST(StoreServer, WaitIsReleasedWhenTheLastKeyComes) {
+  ServerThread server;
   Modern waiter(server.port());
   Modern other(server.port());
   other.send(bytes("01 02.. '/a' 00..")).send(bytes("05 01.. 02.. '/a'"));
@@ -221,8 +180,8 @@ TEST_P(StoreServer, WaitIsReleasedWhenTheLastKeyComes) {
   waiter.expect("06 00..", "00");  // nothing to wait for
 }
 
-TEST_P(StoreServer, EverythingThatStoresReleases) {
-  ServerThread server(with());
+TEST(StoreServer, EverythingThatStoresReleases) {
+  ServerThread server;
   for (std::string_view store :
        {"01 02.. '/k' 00..", "02 02.. '/k' 00.. 01.. 'v'", "04 02.. '/k' 01..", "09 02.. '/k' 01.. 'v'",
         "0B 01.. 02.. '/k' 00..", "0E 02.. '/k' 01.. 'v'", "12 02.. '/k' 01.."}) {
@@ -237,8 +196,8 @@ TEST_P(StoreServer, EverythingThatStoresReleases) {
   }
 }
 
-TEST_P(StoreServer, AKeyThatCameAndWentStillCounts) {
-  ServerThread server(with());
+TEST(StoreServer, AKeyThatCameAndWentStillCounts) {
+  ServerThread server;
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.send(bytes("06 02.. 02.. '/a' 02.. '/b'"));
@@ -247,8 +206,8 @@ TEST_P(StoreServer, AKeyThatCameAndWentStillCounts) {
   EXPECT_EQ(waiter.receive(1), bytes("00"));
 }
 
-TEST_P(StoreServer, CancelWait) {
-  ServerThread server(with());
+TEST(StoreServer, CancelWait) {
+  ServerThread server;
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.expect("0C", "01");  // nothing pending
@@ -261,8 +220,8 @@ TEST_P(StoreServer, CancelWait) {
   waiter.settle();
 }
 
-TEST_P(StoreServer, ASecondWaitTakesTheFirstOnesPlace) {
-  ServerThread server(with());
+TEST(StoreServer, ASecondWaitTakesTheFirstOnesPlace) {
+  ServerThread server;
   Modern waiter(server.port());
   Modern other(server.port());
   waiter.send(bytes("06 01.. 02.. '/a' 06 01.. 02.. '/b'"));
@@ -274,8 +233,8 @@ TEST_P(StoreServer, ASecondWaitTakesTheFirstOnesPlace) {
   EXPECT_EQ(waiter.receive(1), bytes("00"));
 }
 
-TEST_P(StoreServer, Queues) {
-  ServerThread server(with());
+TEST(StoreServer, Queues) {
+  ServerThread server;
   Modern client(server.port());
   client.expect("0F 02.. '/q'", "00..");
   client.send(bytes("0E 02.. '/q' 02.. 'i1' 0E 02.. '/q' 00.."));
@@ -287,8 +246,8 @@ TEST_P(StoreServer, Queues) {
   client.expect("05 01.. 02.. '/q'", "01");
 }
 
-TEST_P(StoreServer, APushReleasesTheLongestWaiterAlone) {
-  ServerThread server(with());
+TEST(StoreServer, APushReleasesTheLongestWaiterAlone) {
+  ServerThread server;
   Modern first(server.port());
   Modern second(server.port());
   Modern pusher(server.port());
@@ -308,8 +267,8 @@ TEST_P(StoreServer, APushReleasesTheLongestWaiterAlone) {
   first.settle();
 }
 
-TEST_P(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
-  ServerThread server(with());
+TEST(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
+  ServerThread server;
   Modern first(server.port());
   Modern second(server.port());
   Modern third(server.port());
@@ -326,8 +285,8 @@ TEST_P(StoreServer, NobodyComesBetweenTheWaitAndThePopOfABlockingPop) {
   second.expect("0F 02.. '/q'", "01.. 01.. 'b'");
 }
 
-TEST_P(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
-  ServerThread server(with());
+TEST(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
+  ServerThread server;
   for (bool leaves : {false, true}) {
     Modern first(server.port());
     Modern second(server.port());
@@ -347,8 +306,8 @@ TEST_P(StoreServer, AnItemWhoseTakerGaveUpGoesToTheNext) {
   }
 }
 
-TEST_P(StoreServer, Barrier) {
-  ServerThread server(with());
+TEST(StoreServer, Barrier) {
+  ServerThread server;
   Modern first(server.port());
   Modern second(server.port());
   first.send(bytes("12 02.. '/b' 02.."));
@@ -362,8 +321,8 @@ TEST_P(StoreServer, Barrier) {
   EXPECT_TRUE(first.closed());
 }
 
-TEST_P(StoreServer, ACancelledOrLostBarrierMemberStaysCounted) {
-  ServerThread server(with());
+TEST(StoreServer, ACancelledOrLostBarrierMemberStaysCounted) {
+  ServerThread server;
   Modern first(server.port());
   first.expect("12 02.. '/b' 03.. 0C", "01");
   Modern second(server.port());
@@ -373,8 +332,8 @@ TEST_P(StoreServer, ACancelledOrLostBarrierMemberStaysCounted) {
   first.expect("12 02.. '/b' 03..", "00");
 }
 
-TEST_P(StoreServer, AHalfMessageStallsNobody) {
-  ServerThread server(with());
+TEST(StoreServer, AHalfMessageStallsNobody) {
+  ServerThread server;
   Modern half(server.port());
   half.settle();
   half.send(bytes("01 02.. '/k' 05.. 'va'"));
@@ -389,8 +348,8 @@ TEST_P(StoreServer, AHalfMessageStallsNobody) {
   half.expect("03 02.. '/k'", "05.. 'value'");
 }
 
-TEST_P(StoreServer, ByteByByte) {
-  ServerThread server(with());
+TEST(StoreServer, ByteByByte) {
+  ServerThread server;
   Raw client(server.port());
   client.slowly(bytes("00 CE F7 85 3C 0D 34 12 00 00"));
   EXPECT_EQ(client.receive(4), bytes("34 12 00 00"));
@@ -398,8 +357,8 @@ TEST_P(StoreServer, ByteByByte) {
   EXPECT_EQ(client.receive(18), bytes("01.. '1' 01.. '2'"));
 }
 
-TEST_P(StoreServer, ManyRequestsInOneSegment) {
-  ServerThread server(with());
+TEST(StoreServer, ManyRequestsInOneSegment) {
+  ServerThread server;
   Modern client(server.port());
   std::string requests;
   std::string replies;
@@ -411,8 +370,8 @@ TEST_P(StoreServer, ManyRequestsInOneSegment) {
   EXPECT_EQ(client.receive(replies.size()), replies);
 }
 
-TEST_P(StoreServer, ALargeValueComesBackWhole) {
-  ServerThread server(with());
+TEST(StoreServer, ALargeValueComesBackWhole) {
+  ServerThread server;
   Modern client(server.port());
   std::string value(Limits::kValue, '\0');
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(i * 31 >> 7);
@@ -425,8 +384,8 @@ TEST_P(StoreServer, ALargeValueComesBackWhole) {
   EXPECT_EQ(client.receive(framed.size() + 1).back(), 'x');
 }
 
-TEST_P(StoreServer, LimitsCloseWithOneLine) {
-  ServerThread server(with());
+TEST(StoreServer, LimitsCloseWithOneLine) {
+  ServerThread server;
   Modern other(server.port());
   for (std::string_view message :
        {"03 01 20 00 00 00 00 00 00", "01 01.. 'k' 01 00 80 00 00 00 00 00", "06 01 00 02 00 00 00 00 00"}) {
@@ -441,8 +400,8 @@ TEST_P(StoreServer, LimitsCloseWithOneLine) {
   other.settle();
 }
 
-TEST_P(StoreServer, ALongRequestIsClosedBeforeItHasCome) {
-  ServerThread server(with({.max_request = 100}));
+TEST(StoreServer, ALongRequestIsClosedBeforeItHasCome) {
+  ServerThread server({.max_request = 100});
   Modern client(server.port());
   client.expect("0B 01.. 01.. 'k' 02.. 'vw' 0D 01 02 03 04", "01 02 03 04");  // MULTI_SET within it
   client.send(bytes("0B FF.. 01.. 'k' 50.."));
@@ -450,8 +409,8 @@ TEST_P(StoreServer, ALongRequestIsClosedBeforeItHasCome) {
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("request of 106 bytes or more, the limit is 100")));
 }
 
-TEST_P(StoreServer, OneAddressHasSoManyConnections) {
-  ServerThread server(with({.max_connections_per_peer = 2}));
+TEST(StoreServer, OneAddressHasSoManyConnections) {
+  ServerThread server({.max_connections_per_peer = 2});
   Modern first(server.port());
   Modern second(server.port());
   first.settle();
@@ -467,8 +426,8 @@ TEST_P(StoreServer, OneAddressHasSoManyConnections) {
   fourth.settle();
 }
 
-TEST_P(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
-  ServerThread server(with());
+TEST(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
+  ServerThread server;
   Raw http(server.port());
   http.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_TRUE(http.closed());
@@ -488,8 +447,8 @@ TEST_P(StoreServer, WhoDoesNotSpeakTheProtocolIsClosed) {
                           HasSubstr("it sent VALIDATE a second time"), HasSubstr("its byte 0x13 is not a query code")));
 }
 
-TEST_P(StoreServer, ManyWhoDoNotSpeakItAreNotSaidOneByOne) {
-  ServerThread server(with());
+TEST(StoreServer, ManyWhoDoNotSpeakItAreNotSaidOneByOne) {
+  ServerThread server;
   for (int i = 0; i < 40; ++i) {
     Raw scanner(server.port());
     scanner.send("GET /");
@@ -499,15 +458,15 @@ TEST_P(StoreServer, ManyWhoDoNotSpeakItAreNotSaidOneByOne) {
   EXPECT_LT(server.lines().size(), 40U);
 }
 
-TEST_P(StoreServer, WhatCameBeforeABrokenMessageIsAnswered) {
-  ServerThread server(with());
+TEST(StoreServer, WhatCameBeforeABrokenMessageIsAnswered) {
+  ServerThread server;
   Modern client(server.port());
   client.expect("04 02.. '/n' 01.. 04 02.. '/n' 01.. 13", "01.. 02..");
   EXPECT_TRUE(client.closed());
 }
 
-TEST_P(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
-  ServerThread server(with());
+TEST(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
+  ServerThread server;
   Modern client(server.port());
   client.send(bytes("01 02.. '/k' 01.. 'v' 03 02.. '/k'"));
   client.shutdown_sending();
@@ -515,8 +474,8 @@ TEST_P(StoreServer, APeerThatClosedItsSendingSideGetsItsAnswers) {
   EXPECT_TRUE(client.closed());
 }
 
-TEST_P(StoreServer, ASlowReaderHasToWaitAndIsThenServed) {
-  ServerThread server(with({.pause_output_at = 64 << 10}));
+TEST(StoreServer, ASlowReaderHasToWaitAndIsThenServed) {
+  ServerThread server({.pause_output_at = 64 << 10});
   Modern client(server.port());
   std::string framed;
   put_string(framed, std::string(1 << 20, 'x'));
@@ -530,8 +489,8 @@ TEST_P(StoreServer, ASlowReaderHasToWaitAndIsThenServed) {
 }
 
 // It is paused more than once, with requests on their way, and the replies keep their order.
-TEST_P(StoreServer, ASlowReaderThatKeepsAskingMissesNothing) {
-  ServerThread server(with({.pause_output_at = 64 << 10}));
+TEST(StoreServer, ASlowReaderThatKeepsAskingMissesNothing) {
+  ServerThread server({.pause_output_at = 64 << 10});
   Raw client(server.port());
   client.send(bytes("00 CE F7 85 3C"));
   constexpr uint32_t kPings = 2'000'000;
@@ -558,8 +517,8 @@ TEST_P(StoreServer, ASlowReaderThatKeepsAskingMissesNothing) {
 }
 
 // A number that was used before is another connection: nothing of the old one reaches the new.
-TEST_P(StoreServer, ConnectionsThatComeAndGo) {
-  ServerThread server(with());
+TEST(StoreServer, ConnectionsThatComeAndGo) {
+  ServerThread server;
   for (int i = 0; i < 300; ++i) {
     Raw client(server.port());
     if (i % 3 == 0) client.send(bytes("FF"));                                // closed by the server
@@ -568,8 +527,8 @@ TEST_P(StoreServer, ConnectionsThatComeAndGo) {
   }
 }
 
-TEST_P(StoreServer, TooLargeAReplyIsRefused) {
-  ServerThread server(with({.max_output = 1 << 20}));
+TEST(StoreServer, TooLargeAReplyIsRefused) {
+  ServerThread server({.max_output = 1 << 20});
   Modern client(server.port());
   std::string framed;
   put_string(framed, std::string(1 << 20, 'x'));
@@ -578,8 +537,8 @@ TEST_P(StoreServer, TooLargeAReplyIsRefused) {
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("of replies it has not read, the limit is 1048576")));
 }
 
-TEST_P(StoreServer, AWatcherThatDoesNotReadIsClosed) {
-  ServerThread server(with({.max_output = 1 << 20}));
+TEST(StoreServer, AWatcherThatDoesNotReadIsClosed) {
+  ServerThread server({.max_output = 1 << 20});
   Raw client(server.port());
   client.expect("03 05.. 'init/' 01..", "01..");
   Raw watcher(server.port());
@@ -596,8 +555,8 @@ TEST_P(StoreServer, AWatcherThatDoesNotReadIsClosed) {
 
 // ---- clients from before 2.2
 
-TEST_P(StoreServer, A1_13Client) {
-  ServerThread server(with());
+TEST(StoreServer, A1_13Client) {
+  ServerThread server;
   Raw client(server.port());
   client.expect("03 05.. 'init/' 01..", "01..");
   Raw silent(server.port());
@@ -610,8 +569,8 @@ TEST_P(StoreServer, A1_13Client) {
   client.expect("08 02.. '/k'", "00..");
 }
 
-TEST_P(StoreServer, A1_13ClientWatchesKeys) {
-  ServerThread server(with());
+TEST(StoreServer, A1_13ClientWatchesKeys) {
+  ServerThread server;
   Raw client(server.port());
   client.expect("03 05.. 'init/' 01..", "01..");
   Raw watcher(server.port());
@@ -629,8 +588,8 @@ TEST_P(StoreServer, A1_13ClientWatchesKeys) {
   client.expect("06", "02..");
 }
 
-TEST_P(StoreServer, A1_13WaitThatTimedOutIsNotAnsweredLater) {
-  ServerThread server(with());
+TEST(StoreServer, A1_13WaitThatTimedOutIsNotAnsweredLater) {
+  ServerThread server;
   Raw client(server.port());
   client.expect("05 01.. 02.. '/a' 03 02.. '/n' 01..", "01..");
   Raw other(server.port());
@@ -639,8 +598,8 @@ TEST_P(StoreServer, A1_13WaitThatTimedOutIsNotAnsweredLater) {
   client.expect("06", "02..");
 }
 
-TEST_P(StoreServer, A2_1Client) {
-  ServerThread server(with());
+TEST(StoreServer, A2_1Client) {
+  ServerThread server;
   Raw client(server.port());
   client.expect("07 02.. '/k'", "00..");  // alone from its host: nothing it could watch for
   client.send(bytes("08 02.. '/k' 01.. 'v'"));
@@ -653,8 +612,8 @@ TEST_P(StoreServer, A2_1Client) {
   later.expect("07 02.. '/k'", "01..");  // not its first request
 }
 
-TEST_P(StoreServer, A2_1AppendCutBehindItsKey) {
-  ServerThread server(with());
+TEST(StoreServer, A2_1AppendCutBehindItsKey) {
+  ServerThread server;
   Raw client(server.port());
   client.slowly(bytes("08 02.. '/k' 01.. 'v'"));
   client.expect("02 02.. '/k'", "01.. 'v'");
@@ -662,10 +621,10 @@ TEST_P(StoreServer, A2_1AppendCutBehindItsKey) {
 
 // ---- the server's life
 
-TEST_P(StoreServer, ThePortIsFreeAgainAtOnce) {
+TEST(StoreServer, ThePortIsFreeAgainAtOnce) {
   net::EventLoop loop;
   Log log([](LogLevel, std::string_view) {});
-  Server server(loop, log, with());
+  Server server(loop, log, {});
   ASSERT_TRUE(server.listen(0, true).ok());
   uint16_t port = server.port();
   for (int round = 0; round < 3; ++round) {
@@ -681,22 +640,21 @@ TEST_P(StoreServer, ThePortIsFreeAgainAtOnce) {
   }
 }
 
-TEST_P(StoreServer, OnlyWelcomePeers) {
-  ServerThread server(
-      with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kStranger; }}));
+TEST(StoreServer, OnlyWelcomePeers) {
+  ServerThread server({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kStranger; }});
   Raw client(server.port());
   EXPECT_TRUE(client.closed());
   EXPECT_THAT(server.lines(), ElementsAre(HasSubstr("store: refused 127.0.0.1:")));
 }
 
-TEST_P(StoreServer, SaysNothingOfWhoHungUp) {
-  ServerThread server(with({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kGone; }}));
+TEST(StoreServer, SaysNothingOfWhoHungUp) {
+  ServerThread server({.accept_peer = [](const net::Address&, const net::Address&) { return Admission::kGone; }});
   Raw client(server.port());
   EXPECT_TRUE(client.closed());
   EXPECT_THAT(server.lines(), ElementsAre());
 }
 
-TEST_P(StoreServer, TakesNothingFromAConnectionThatWasReset) {
+TEST(StoreServer, TakesNothingFromAConnectionThatWasReset) {
   auto [client, accepted, peer] = net::test::connect_to_ourselves();
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ASSERT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
@@ -705,31 +663,31 @@ TEST_P(StoreServer, TakesNothingFromAConnectionThatWasReset) {
   std::string said;
   Log log([&](LogLevel, std::string_view line) { said += line; });
   bool asked = false;
-  Server server(loop, log, with({.accept_peer = [&](const net::Address&, const net::Address&) {
+  Server server(loop, log, {.accept_peer = [&](const net::Address&, const net::Address&) {
                   asked = true;
                   return Admission::kWelcome;
-                }}));
+                }});
   server.adopt(std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
   EXPECT_EQ(server.keys(), 0U);
   EXPECT_EQ(said, "");
   EXPECT_FALSE(asked) << "nobody could tell whose it is";
 }
 
-TEST_P(StoreServer, TakesNothingFromAConnectionThatIsResetWhileItIsLookedAt) {
+TEST(StoreServer, TakesNothingFromAConnectionThatIsResetWhileItIsLookedAt) {
   auto [client, accepted, peer] = net::test::connect_to_ourselves();
   net::EventLoop loop;
   Log log([](LogLevel, std::string_view) {});
-  Server server(loop, log, with({.accept_peer = [&client = client](const net::Address&, const net::Address&) {
+  Server server(loop, log, {.accept_peer = [&client = client](const net::Address&, const net::Address&) {
                   const linger at_once{.l_onoff = 1, .l_linger = 0};
                   EXPECT_EQ(::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
                   client.reset();
                   return Admission::kWelcome;
-                }}));
+                }});
   server.adopt(std::move(accepted), peer, bytes("00 CE F7 85 3C 01 02.. '/k' 00.."));
   EXPECT_EQ(server.keys(), 0U);
 }
 
-TEST_P(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
+TEST(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
   auto listener = net::listen_tcp({.loopback_only = true});
   ASSERT_TRUE(listener.ok());
   Raw client(listener->port);
@@ -739,7 +697,7 @@ TEST_P(StoreServer, TakesOverAConnectionThatSomebodyElseAccepted) {
   ASSERT_TRUE(accepted.ok());
   net::EventLoop loop;
   Log log([](LogLevel, std::string_view) {});
-  Server server(loop, log, with());
+  Server server(loop, log, {});
   server.adopt(*std::move(accepted), peer, bytes("00 CE F7 85"));
   client.send(bytes("3C 01 02.. '/k' 00.."));
   while (server.keys() == 0) loop.run_until(Deadline::in(std::chrono::milliseconds(1)));
