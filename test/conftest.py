@@ -11,7 +11,9 @@ import pytest
 
 from harness import GONE_WITHIN_S, MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
 
-TEST_TIMEOUT_S = 180  # a hung test is a failed test; nothing here takes this long
+# A hung test is a failed test; nothing here takes this long. Set-up may make an image that others use too.
+TIMEOUT_S = {"set-up": 300, "test": 180, "clean-up": 180}
+TIMEOUT_REPEATED_S = 10
 
 
 def pytest_configure():
@@ -30,16 +32,31 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.multinode)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_call(item):
-    def expire(signum, frame):
-        raise TimeoutError(f"the test ran for more than {TEST_TIMEOUT_S} s")
+class TookTooLong(BaseException):
+    """Not an Exception: loops that poll catch those (OSError and TimeoutError above all) and go on."""
 
-    previous = signal.signal(signal.SIGALRM, expire)
-    signal.alarm(TEST_TIMEOUT_S)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, previous)
+
+def watched(phase):
+    """A hook around one phase of a test: raises TookTooLong in it, again and again if something swallows that too."""
+
+    def hook(item):
+        def expire(signum, frame):
+            raise TookTooLong(f"the {phase} of {item.name} took more than {TIMEOUT_S[phase]} s")
+
+        previous = signal.signal(signal.SIGALRM, expire)
+        signal.setitimer(signal.ITIMER_REAL, TIMEOUT_S[phase], TIMEOUT_REPEATED_S)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, previous)
+
+    return pytest.hookimpl(hookwrapper=True)(hook)
+
+
+pytest_runtest_setup = watched("set-up")
+pytest_runtest_call = watched("test")
+pytest_runtest_teardown = watched("clean-up")
 
 
 @pytest.fixture(scope="session")
