@@ -32,6 +32,7 @@ class LogLayout {
   // The node has joined the job of that id.
   Result<void> join_job(const std::string& job_id);
 
+  bool is_shared() const { return shared_; }   // by the nodes of a job: join_job() makes its directory
   bool disabled() const { return disabled_; }  // --log-dir /dev/null
   void disable() { disabled_ = true; }
   const std::string& run_dir() const { return run_dir_; }

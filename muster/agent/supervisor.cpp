@@ -58,6 +58,8 @@ constexpr auto kFilePeriod = std::chrono::milliseconds(250);
 // For the file system of the log files to make directories, or to open the files of a worker; less if the lease is short.
 constexpr Duration kDirectoryTime = std::chrono::seconds(3);
 constexpr Duration kLeastDirectoryTime = std::chrono::milliseconds(500);
+// For the base directory, before there is a lease: an automounter may have to mount it first.
+constexpr Duration kLogDirTime = std::chrono::seconds(10);
 
 // The same when everything was killed.
 constexpr auto kLastFlushTime = std::chrono::milliseconds(200);
@@ -124,8 +126,10 @@ class Supervisor final : public NodeControl {
   Result<void> prepare();
   Result<void> start_file_timers();
   void timer_expired(const TimerRequest& timer);
+  Result<void> make_layout();
   Result<void> try_start_round(const RoundPlan& plan);
   Result<std::string> make_attempt(const RoundPlan& plan);
+  std::string go_on_without_logs(const std::string& directory);
   Duration disk_patience() const;
 
   void take_signals();
@@ -215,7 +219,7 @@ Result<void> Supervisor::prepare() {
   if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
   MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
   MUSTER_TRY_VOID(write_script(job_.command));
-  MUSTER_TRY(layout_, LogLayout::create(job_));
+  MUSTER_TRY_VOID(make_layout());
   if (!layout_->warning().empty() && is_first_node()) console_.log().warn("{}", layout_->warning());
   context_.scratch.set(layout_->temporary_tree());
   // Nobody knows the directory of files that were asked for without a place for them.
@@ -228,6 +232,22 @@ Result<void> Supervisor::prepare() {
     MUSTER_TRY(companion_, context_.make_companion(loop_, console_));
   }
   return start_file_timers();
+}
+
+// Before anything runs: a directory that was asked for and cannot be had ends the job.
+Result<void> Supervisor::make_layout() {
+  if (job_.output.log_dir.empty()) {
+    MUSTER_TRY(layout_, LogLayout::create(job_));
+    return {};
+  }
+  auto created =
+      call_with_deadline<Result<LogLayout>>(Deadline::in(kLogDirTime), [job = job_] { return LogLayout::create(job); });
+  if (!created)
+    return Error{ErrorKind::kTimeout,
+                 fmt::format("cannot use the log directory {}: its file system does not respond", job_.output.log_dir),
+                 "name another directory with --log-dir"};
+  MUSTER_TRY(layout_, *std::move(created));
+  return {};
 }
 
 Result<void> Supervisor::start_file_timers() {
@@ -306,7 +326,26 @@ Result<uint16_t> Supervisor::open_store(const StoreAccess& access) {
 
 Result<void> Supervisor::join_job(const std::string& id) {
   if (companion_) companion_->joined();
-  return layout_->join_job(id);
+  if (!layout_->is_shared()) return {};
+  struct Joined {
+    LogLayout layout;
+    Result<void> result;
+  };
+  auto joined = call_with_deadline<Joined>(Deadline::in(disk_patience()), [layout = *layout_, id]() mutable {
+    auto result = layout.join_job(id);
+    return Joined{std::move(layout), std::move(result)};
+  });
+  if (!joined) {
+    console_.log().warn("{}", go_on_without_logs(job_.output.log_dir));
+    return {};
+  }
+  *layout_ = std::move(joined->layout);
+  return std::move(joined->result);
+}
+
+std::string Supervisor::go_on_without_logs(const std::string& directory) {
+  layout_->disable();
+  return fmt::format("no log files from now on: {} is on a file system that does not respond", directory);
 }
 
 void Supervisor::start_round(const RoundPlan& plan) {
@@ -360,10 +399,7 @@ Result<std::string> Supervisor::make_attempt(const RoundPlan& plan) {
         auto note = layout.make_attempt(round, workers, first);
         return Made{std::move(layout), std::move(note)};
       });
-  if (!made) {
-    layout_->disable();
-    return fmt::format("no log files from now on: {} is on a file system that does not respond", layout_->run_dir());
-  }
+  if (!made) return go_on_without_logs(layout_->run_dir());
   *layout_ = std::move(made->layout);
   return std::move(made->note);
 }

@@ -293,6 +293,14 @@ def hung(directory):
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
+@NODES
+def test_a_log_directory_that_never_responds_is_refused(run_muster, tmp_path, nodes):
+    with hung(tmp_path):
+        done = run_muster(["run", *nodes, "--log-dir", tmp_path, "--no-python", "true"], timeout=TIMEOUT)
+    assert done.returncode == 125, done.stderr
+    assert f"cannot use the log directory {tmp_path}: its file system does not respond" in done.stderr
+
+
 @pytest.mark.parametrize("nodes", [[], ["--local-nodes", 2, "--lease", 2]], ids=["one", "two"])
 def test_error_files_on_a_file_system_that_does_not_respond(start_muster, tmp_path, nodes):
     """The job goes on, even if the lease is as short as the time for error files, and has its worker's exit code."""
