@@ -75,11 +75,13 @@ Result<std::string> make_own_directory(const std::string& path, mode_t mode) {
                  "name another directory with --log-dir"};
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0) return std::string();
   if (::chmod(path.c_str(), status.st_mode & ~(S_IWGRP | S_IWOTH)) == 0) return std::string();
-  return fmt::format("other users can write to the log directory {}, and it cannot be closed to them: {}", path,
-                     system_error(errno, "chmod").message);
+  return fmt::format(
+      "other users can write to {}, and muster cannot change its mode: {}; name another directory with "
+      "--log-dir",
+      path, system_error(errno, "chmod").message);
 }
 
-// Of those that can do so at most one is named: all users, the owner, a group. A user's own group counts as private.
+// Names at most one: all users, else the owner, else the group. A user's own group counts as private.
 std::string warning_about(const std::string& base) {
   struct stat status {};
   if (::stat(base.c_str(), &status) != 0) return {};
@@ -89,7 +91,8 @@ std::string warning_about(const std::string& base) {
     return fmt::format("--log-dir {}: every user of this machine {}; chmod o-w {}", base, kCan, base);
   const uid_t owner = status.st_uid;
   if (owner != ::geteuid() && owner != 0 && owner != owner_of_new_directory(base + "/.owner"))
-    return fmt::format("--log-dir {}: its owner, the user with id {}, {}", base, owner, kCan);
+    return fmt::format("--log-dir {}: its owner, the user with id {}, {}; name a directory of your own", base, owner,
+                       kCan);
   if ((status.st_mode & S_IWGRP) != 0 && !sticky && status.st_gid != ::getegid())
     return fmt::format("--log-dir {}: all members of the group with id {} {}{}", base, status.st_gid, kCan,
                        owner == ::geteuid() ? fmt::format("; chmod +t {}", base) : "");

@@ -105,7 +105,7 @@ Result<int> Output::Impl::open_stream(const RoundInfo& round, const Placement& p
     opened.reset();
     return open_stream(round, placement, stream, worker, deadline);
   }
-  MUSTER_TRY_VOID(result);
+  if (!result) return result.error();
   return opened->child_fd();
 }
 

@@ -61,7 +61,7 @@ class Doorkeeper {
     const auto owner = net::connection_owner(peer, local);
     if (owner == net::kNoOwner) return Admission::kGone;
     if (owner == ::getuid()) return Admission::kWelcome;
-    if (!std::exchange(unplaced_, true)) log_.warn("{}: the store turns {} away", why.text(), peer.text());
+    if (!std::exchange(unplaced_, true)) log_.warn("the store refuses {}: {}", peer.text(), why.text());
     return Admission::kStranger;
   }
 

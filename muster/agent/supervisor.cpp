@@ -373,12 +373,13 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
   crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
   events_->ranks_assigned(Clock::now() - begin, plan);
+  // For all log files of the round together: the coordinator's Pings wait meanwhile.
+  const TimePoint files_until = plan.lease == Duration::zero() ? TimePoint::max() : Clock::now() + plan.lease / 2;
   for (int i = 0; i < job_.workers; ++i) {
     take_signals();
     if (state_ != State::kStarting) break;
-    // A busy file system may take its time with each worker's log files.
     if (context_.link != nullptr) context_.link->pulse(Clock::now());
-    output_->set_patience(disk_patience());
+    output_->set_patience(std::clamp(files_until - Clock::now(), Duration::zero(), disk_patience()));
     MUSTER_TRY(Worker * worker, crew_->start_next(cpus_.empty() ? std::vector<int>() : cpus_[static_cast<size_t>(i)]));
     loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
     events_->worker_started(worker->placement, worker->child.pid, plan.restarts);
@@ -445,7 +446,7 @@ void Supervisor::act_on(int signal) {
       if (crew_) crew_->pass_on(signal);
       break;
     case SignalMeaning::kSuspend:
-      // The other nodes would take this one for dead. A launcher has said so already.
+      // The other nodes would take this one for dead. Of a job that has a launcher the launcher says so.
       if (!job_.membership)
         suspend();
       else if (!job_.membership->output_to_launcher)

@@ -65,8 +65,9 @@ void Uplink::connect() {
 // What the workers write is spooled meanwhile. The user is told on the way by which the launcher has started this agent.
 void Uplink::not_connected(const Error& why) {
   if (over_) return give_up();
-  const std::string text = fmt::format("{}no connection that brings output to the launcher: {}; it is tried again\n",
-                                       log_prefix(LogLevel::kWarning), why.message);
+  const std::string text =
+      fmt::format("{}cannot connect to the launcher to send output: {}; retrying, output is kept in a temporary file\n",
+                  log_prefix(LogLevel::kWarning), why.message);
   if (!std::exchange(warned_, true)) (void)write_all(STDERR_FILENO, text.data(), text.size());
   connect_again();
 }

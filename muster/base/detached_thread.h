@@ -30,6 +30,7 @@ std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer
     std::optional<Answer> answer;
   };
   auto shared = std::make_shared<Shared>();
+  std::chrono::milliseconds left(deadline.poll_timeout());
   auto started = start_detached_thread(
       [shared, call] {
         Answer answer = call();
@@ -40,9 +41,9 @@ std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer
       "cannot start a thread");
   if (!started) return call();
   std::unique_lock lock(shared->mutex);
-  // In turns, of which a pause of the process ends one.
+  // Waits in short turns: a pause of the process uses up one turn at most.
   constexpr auto kTurn = std::chrono::milliseconds(50);
-  for (std::chrono::milliseconds left(deadline.poll_timeout()); !shared->answer && left.count() > 0; left -= kTurn)
+  for (; !shared->answer && left.count() > 0; left -= kTurn)
     shared->returned.wait_for(lock, std::min(left, kTurn), [&] { return shared->answer.has_value(); });
   return std::move(shared->answer);
 }

@@ -175,7 +175,7 @@ class Parser {
     return !list.starts_with('-') && list.find_first_of(",/") != std::string::npos;
   }
 
-  // Word i. Behind the script it is the script's, which an option may have taken for its value: then no other follows.
+  // Reports word i as unknown. If an option has taken a script as its value and no .py word follows, reports that option.
   Error unknown_option(const std::string& spelling, size_t i) const {
     const std::vector<std::string> behind(arguments_.begin() + static_cast<ptrdiff_t>(i) + 1, arguments_.end());
     const bool script_follows = std::ranges::any_of(behind, [](const auto& word) { return word.ends_with(".py"); });

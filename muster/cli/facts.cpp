@@ -152,8 +152,8 @@ process::Environment first_environment_of(pid_t pid) {
   return environment;
 }
 
-// What slurmstepd has started: the batch script, or the shell of a step. That is never this process, whose environment
-// may be another one than it was: `exec muster run`. A shell of salloc on a login node has no devices from Slurm.
+// What slurmstepd has started: the batch script, or the shell of a step. Skips this process: after `exec muster run` its
+// environment may already be changed. A shell of salloc on a login node has no devices from Slurm.
 std::optional<process::Environment> slurm_environment() {
   for (auto process = process::read_proc_stat(::getppid()); process && process->parent > 0;
        process = process::read_proc_stat(process->parent)) {

@@ -21,7 +21,7 @@ std::string without_numbers(std::string_view name) {
   return shape;
 }
 
-// Whether all hosts that the word names are called as one of the `known` is, but for the number.
+// True if each host in `word` has the name of a known host apart from digits.
 bool continues_list(const std::vector<cluster::Host>& known, const std::string& word) {
   auto hosts = cluster::parse_hosts(word);
   return hosts && std::ranges::all_of(*hosts, [&](const cluster::Host& host) {
@@ -34,7 +34,7 @@ bool continues_list(const std::vector<cluster::Host>& known, const std::string& 
 }  // namespace
 
 // "--hosts n1 n2 train.py": n2 would be the program. The nodes may have programs that are not here, so that only words
-// that are called as the hosts are refused.
+// that look like the hosts are refused.
 Result<void> Planner::check_hosts_in_front() const {
   if (parsed_.before_program != Opt::kHosts || assignment_ || parsed_.has(Opt::kContainer)) return {};
   auto known = cluster::parse_hosts(text(Opt::kHosts));
@@ -51,7 +51,7 @@ Result<void> Planner::check_hosts_in_front() const {
                              fmt::format("write --hosts {} {}", hosts, *word)});
 }
 
-// The same on a node that has no such program, where the names of hosts have nothing in common.
+// Adds the same hint on a node that does not have the program: the names of the hosts have nothing in common then.
 Error Planner::with_hint_of_hosts(Error missing) const {
   const bool plain = !parsed_.words.empty() && parsed_.words[0].find('/') == std::string::npos;
   if (missing.kind == ErrorKind::kNotFound && parsed_.before_program == Opt::kHosts && plain &&

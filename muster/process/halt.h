@@ -16,7 +16,8 @@ class Halt {
   // Stops all processes below this one but `spared` (those below `spared` are stopped too). Looks again until two looks
   // in a row find that no process has come, gone on or ended, so that no fork escapes. False if that has not come true
   // after `patience`: processes start others faster than they can be stopped. The time during which this process itself
-  // stood still does not count. Call it again to stop what was started or continued since. Both this process and `spared` must be subreapers, each in a process group without other members to be stopped.
+  // stood still does not count. Call it again to stop what was started or continued since. Both this process and
+  // `spared` must be subreapers, each in a process group without other members to be stopped.
   bool stop(Duration patience, pid_t spared = 0);
   // SIGCONT to all that stop() has stopped and that is still there.
   void resume();

@@ -301,10 +301,12 @@ void paused(TimePoint began, TimePoint now, State& state, const MembershipOption
     ghost.lease_end = std::max(ghost.lease_end, now + fence_margin(options.lease));
     ghost.safe_at = std::max(ghost.safe_at, now + kCloseMargin);
   }
-  // No node could join, or end its workers' round, meanwhile.
-  state.began += now - began;
-  state.stopped_at += now - began;
-  if (state.last_join) *state.last_join += now - began;
+  // No node could join, or end its workers' round, meanwhile. What was noted after the pause, before the pause was
+  // noticed, stays.
+  auto later = [&](TimePoint time) { return std::min(now, time + (now - began)); };
+  state.began = later(state.began);
+  state.stopped_at = later(state.stopped_at);
+  if (state.last_join) state.last_join = later(*state.last_join);
   // The last beat that was echoed was sent up to a beat and a round trip before.
   if (now - began >= options.lease / 2) state.paused_until = now;
 }

@@ -75,7 +75,8 @@ void Server::Impl::warn_of(const std::string& stranger) {
 
 Connection* Server::Impl::add(Fd fd, const net::Address& peer) {
   const Admission admission = this->admission(fd.get(), peer);
-  if (admission == Admission::kStranger) warn_of(fmt::format("refused {}: not a member of this job", peer.text()));
+  if (admission == Admission::kStranger)
+    warn_of(fmt::format("refused {}: not known as a member of this job", peer.text()));
   if (admission != Admission::kWelcome) return nullptr;
   size_t& from_there = open_from_[peer.host()];
   if (from_there >= options_.max_connections_per_peer) {

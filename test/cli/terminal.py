@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import struct
+import subprocess
 import termios
 import time
 
@@ -51,7 +52,10 @@ class Terminal:
             except OSError:
                 break
             self.seen += data.decode(errors="replace")
-        self.process.wait(max(0, deadline - time.monotonic()))
+        try:
+            self.process.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"muster has not ended in {timeout} s: {self.seen!r}") from None
         return self.seen
 
     def type(self, text):

@@ -335,7 +335,8 @@ class TestTerminals:
         assert seen == "\r10%\r20%\x1b[Aup\r\n"
 
     def test_ctrl_c(self, terminal):
-        one = terminal([*TWO, *python("import time; print('ready'); time.sleep(600)")])
+        # Python looks for signals before a sleep: one that comes between the two does not end a long sleep.
+        one = terminal([*TWO, *python("import time\nprint('ready')\nwhile True: time.sleep(0.05)")])
         one.read_until(r"(?s)ready.*ready")
         one.type("\x03")
         seen = one.read_to_end()

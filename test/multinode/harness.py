@@ -1,5 +1,6 @@
 """A lab as the tests on several nodes use it: programs in nodes, faults, and what is left in the end."""
 
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -284,6 +285,21 @@ class Cluster:
     def capture(self, path):
         """Writes what goes over the switch to a pcap file until the with-block ends; capture.search() looks into it."""
         return Capture(self.directory, path)
+
+
+def ports_of(pid):
+    """Local ports of the process's TCP connections."""
+    inodes = set()
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            inodes.add(os.readlink(fd))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "01" and f"socket:[{inode}]" in inodes:
+                found.append(int(local.rpartition(":")[2], 16))
+    return found
 
 
 def _kill(pid, number):

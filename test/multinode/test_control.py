@@ -1,6 +1,5 @@
 """The control connection, its liveness and its end; a launcher that stands still; agents that do not answer."""
 
-import contextlib
 import os
 import pathlib
 import re
@@ -10,7 +9,7 @@ import time
 import pytest
 from lab import network
 
-from .harness import BEAT
+from .harness import BEAT, ports_of
 from .job import wait_for
 from .launch import start, start_on
 
@@ -28,21 +27,6 @@ def finish(run, beats):
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
     beats.assert_one_round_at_a_time()
-
-
-def ports_of(pid):
-    """Local ports of the process's TCP connections."""
-    inodes = set()
-    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-            inodes.add(os.readlink(fd))
-    found = []
-    for table in ("tcp", "tcp6"):
-        for line in pathlib.Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            _, local, _, state, *_, inode = line.split()[:10]
-            if state == "01" and f"socket:[{inode}]" in inodes:
-                found.append(int(local.rpartition(":")[2], 16))
-    return found
 
 
 def black_hole_agent(cluster, name):
@@ -133,6 +117,7 @@ def test_success_while_a_control_connection_is_black_holed(lab, beats):
     run = begin(cluster, beats, nnodes=2)
     black_hole_agent(cluster, "n2")
     finish(run, beats)
+    assert max(life.round for life in beats.lives()) == 1, run.said()
 
 
 def test_a_black_hole_that_ends_before_the_lease_does(lab, beats):

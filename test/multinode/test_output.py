@@ -1,11 +1,10 @@
 """The connection that brings a node's output to the launcher, and no other, stops working."""
 
-import contextlib
-import pathlib
 import re
 
 import pytest
 
+from .harness import ports_of
 from .job import wait_for
 from .launch import start
 
@@ -13,18 +12,6 @@ from .launch import start
 LONG = 100_000
 SCRIPT = f"head -c {LONG} /dev/zero | tr '\\0' x; echo; echo ready $RANK; " \
          "until [ -e $GO ]; do sleep 0.05; done; echo last words of $RANK"
-
-
-def ports_of(pid):
-    """Local ports of the TCP connections of a process."""
-    lines = [line.split() for name in ("tcp", "tcp6") for line in
-             pathlib.Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]]
-    established = {f"socket:[{line[9]}]": int(line[1].rpartition(":")[2], 16) for line in lines if line[3] == "01"}
-    links = []
-    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            links.append(str(fd.readlink()))
-    return [established[link] for link in links if link in established]
 
 
 def bytes_sent(cluster, name):

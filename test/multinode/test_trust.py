@@ -481,7 +481,7 @@ def test_the_store_serves_members_alone(lab, beats, can_be_bound):
         "our user": "answered",
         "our user, over loopback": "answered",
     }
-    refused = re.findall(r"store: refused (\S+):\d+: not a member of this job", run.said())
+    refused = re.findall(r"store: refused (\S+):\d+: not known as a member of this job", run.said())
     assert sorted(refused) == sorted([cluster.address("ctl"), address, "127.0.0.1"]), run.said()
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()

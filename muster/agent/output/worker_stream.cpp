@@ -202,7 +202,7 @@ void WorkerStream::end() {
     if (options_.plan.style != StreamPlan::Style::kRaw) console.disown_line(options_.stream, options_.writer);
     show_progress();
   }
-  dropping_said_ = true;  // from now on the number of lines that were dropped says more
+  dropping_said_ = true;  // close() tells their number
   file_.close([&log = context_.console.log(), name = options_.name, path = options_.log_path](
                   uint64_t dropped, const std::string& reason) {
     if (dropped > 0) log.warn("{}: {} line{} dropped: {} {}", name, dropped, dropped == 1 ? "" : "s", path, reason);

@@ -134,10 +134,10 @@ TEST_F(ConnectedKeeper, KeepsNoLeaseThatTheAgentHasEnded) {
 
 // The pause was shorter than the lease, so nothing was stopped; but the agent, which stood still too, goes on later.
 TEST_F(ConnectedKeeper, GivesTheAgentTimeAfterAPauseOfItsOwn) {
-  constexpr auto kLease = std::chrono::seconds(3);
+  constexpr auto kLease = std::chrono::seconds(4);
   connect(kLease, nothing_happens());
   link_.pulse(Clock::now());
-  ::poll(nullptr, 0, 2300);
+  ::poll(nullptr, 0, 2500);
   for (const Deadline end = Deadline::in(kLease / 2); !end.passed();)
     loop_.run_until(Deadline::in(std::chrono::milliseconds(50)));
 }

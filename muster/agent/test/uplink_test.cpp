@@ -117,7 +117,7 @@ TEST_F(UplinkTest, ConnectsForAsLongAsTheJobRuns) {
   EXPECT_TRUE(run_until([&] { return Clock::now() >= later; }));
   ::dup2(stderr_fd.get(), STDERR_FILENO);
   warning += testing::read_available(said.read.get());
-  EXPECT_TRUE(warning.starts_with("muster: warning: no connection that brings output to the launcher: ")) << warning;
+  EXPECT_TRUE(warning.starts_with("muster: warning: cannot connect to the launcher to send output: ")) << warning;
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
   ASSERT_EQ(::listen(closed_port.get(), 1), 0);
   accept_on(std::move(closed_port));

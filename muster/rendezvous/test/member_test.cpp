@@ -75,10 +75,10 @@ TEST_F(MemberTest, TakesACoordinatorForLostThatHasNotPingedForALease) {
 
 // A job is suspended, and its coordinator goes on a little later than this node.
 TEST_F(MemberTest, APauseOfItsOwnBeginsTheCountAnew) {
-  welcome(milliseconds(400));
-  loop_.run_until(Deadline::in(milliseconds(350)));
-  std::this_thread::sleep_for(milliseconds(250));
-  loop_.run_until(Deadline::in(milliseconds(350)));
+  welcome(std::chrono::seconds(1));
+  loop_.run_until(Deadline::in(milliseconds(875)));
+  std::this_thread::sleep_for(milliseconds(625));
+  loop_.run_until(Deadline::in(milliseconds(750)));
   EXPECT_EQ(lost_, "");
 }
 

@@ -590,6 +590,18 @@ TEST(Pause, OfTheCoordinatorDoesNotUseUpTheJoinTimeout) {
   EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 500 s left");
 }
 
+// A message that has waited for the end of the pause may be read before the pause is noticed.
+TEST(Pause, OfTheCoordinatorMovesNothingIntoTheFuture) {
+  Job job = started(1, 2);
+  const TimePoint began = job.now;
+  job.now += sec(1000);
+  job.joins("n3");
+  job.state.stopped_at = job.now;
+  paused(began, job.now, job.state, job.options);
+  EXPECT_EQ(job.state.last_join, job.now);
+  EXPECT_EQ(job.state.stopped_at, job.now);
+}
+
 TEST(Pause, OfTheCoordinatorIsNoLossOfTheHostsWhoseLeasesItEnded) {
   Job job = started(2, 2);
   for (int i = 0; i < 5; ++i) {
