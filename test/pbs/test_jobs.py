@@ -86,7 +86,8 @@ def test_qdel_of_a_script(pbs, beats, muster_path):
     beats.wait_round(0, 2)
     p.cluster.has_killed = True  # by MOM
     job.qdel()
-    assert job.end() == 256 + signal.SIGTERM, job.said()
+    # PBS signals one process after the other: the login shell may hear of the script's death first, and end by itself.
+    assert job.end() in (256 + signal.SIGTERM, 128 + signal.SIGTERM), job.said()
     p.cluster.assert_nothing_left()
 
 
