@@ -1,11 +1,8 @@
-// The one thing wanted of NVML, NVIDIA's management library: where a GPU is on the PCI bus. It is opened at run time,
-// so that one program serves machines with and without it.
+// The one thing wanted of NVML, NVIDIA's management library: where a GPU is on the PCI bus.
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <memory>
-
+#include "muster/base/shared_library.h"
 #include "muster/base/strings.h"
 #include "muster/process/binding.h"
 
@@ -28,14 +25,13 @@ constexpr unsigned kUuidSize = 96;
 
 class Nvml {
  public:
-  Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
-    if (library_ == nullptr) return;
-    auto init = function<int()>("nvmlInit_v2");
+  Nvml() : library_(SharedLibrary::open({"libnvidia-ml.so.1"})) {
+    if (!library_) return;
+    auto init = library_->function<int()>("nvmlInit_v2");
     started_ = init != nullptr && init() == kSuccess;
   }
   ~Nvml() {
-    if (auto shutdown = started_ ? function<int()>("nvmlShutdown") : nullptr) shutdown();
-    if (library_ != nullptr) dlclose(library_);
+    if (auto shutdown = started_ ? library_->function<int()>("nvmlShutdown") : nullptr) shutdown();
   }
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
@@ -44,15 +40,15 @@ class Nvml {
 
   Device by_index(unsigned index) const {
     Device device = nullptr;
-    auto get = function<int(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");
+    auto get = library_->function<int(unsigned, Device*)>("nvmlDeviceGetHandleByIndex_v2");
     return get != nullptr && get(index, &device) == kSuccess ? device : nullptr;
   }
 
   // CUDA accepts the beginning of a UUID where only one GPU has it.
   Device by_uuid_prefix(const std::string& prefix) const {
     unsigned count = 0;
-    auto get_count = function<int(unsigned*)>("nvmlDeviceGetCount_v2");
-    auto get_uuid = function<int(Device, char*, unsigned)>("nvmlDeviceGetUUID");
+    auto get_count = library_->function<int(unsigned*)>("nvmlDeviceGetCount_v2");
+    auto get_uuid = library_->function<int(Device, char*, unsigned)>("nvmlDeviceGetUUID");
     if (get_count == nullptr || get_uuid == nullptr || get_count(&count) != kSuccess) return nullptr;
     for (unsigned i = 0; i < count; ++i) {
       char uuid[kUuidSize] = {};
@@ -69,26 +65,21 @@ class Nvml {
   Device of_instance(const std::string& uuid) const {
     Device instance = nullptr;
     Device device = nullptr;
-    auto get = function<int(const char*, Device*)>("nvmlDeviceGetHandleByUUID");
-    auto parent = function<int(Device, Device*)>("nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
+    auto get = library_->function<int(const char*, Device*)>("nvmlDeviceGetHandleByUUID");
+    auto parent = library_->function<int(Device, Device*)>("nvmlDeviceGetDeviceHandleFromMigDeviceHandle");
     if (get == nullptr || parent == nullptr || get(uuid.c_str(), &instance) != kSuccess) return nullptr;
     return parent(instance, &device) == kSuccess ? device : nullptr;
   }
 
   std::string pci_id(Device device) const {
     PciInfo info{};
-    auto get = function<int(Device, PciInfo*)>("nvmlDeviceGetPciInfo_v3");
+    auto get = library_->function<int(Device, PciInfo*)>("nvmlDeviceGetPciInfo_v3");
     if (get == nullptr || get(device, &info) != kSuccess) return {};
     return fmt::format("{:04x}:{:02x}:{:02x}.0", info.domain, info.bus, info.device);
   }
 
  private:
-  template <typename Signature>
-  Signature* function(const char* name) const {
-    return reinterpret_cast<Signature*>(dlsym(library_, name));
-  }
-
-  void* library_;
+  Result<SharedLibrary> library_;
   bool started_ = false;
 };
 

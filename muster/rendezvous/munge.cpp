@@ -1,6 +1,5 @@
 #include "muster/rendezvous/munge.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <sodium.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "muster/base/shared_library.h"
 #include "muster/rendezvous/crypto.h"
 
 namespace muster::rendezvous {
@@ -51,7 +51,7 @@ struct Opened {
 }  // namespace
 
 struct Munge::Library {
-  void* handle = nullptr;
+  SharedLibrary file;
   Context (*create)() = nullptr;
   void (*destroy)(Context) = nullptr;
   int (*set)(Context, int, ...) = nullptr;
@@ -60,25 +60,10 @@ struct Munge::Library {
   int (*encode)(char**, Context, const void*, int) = nullptr;
   int (*decode)(const char*, Context, void**, int*, uid_t*, gid_t*) = nullptr;
 
-  Library() : handle(dlopen("libmunge.so.2", RTLD_NOW | RTLD_LOCAL)) {
-    if (handle == nullptr) return;
-    find(create, "munge_ctx_create");
-    find(destroy, "munge_ctx_destroy");
-    find(set, "munge_ctx_set");
-    find(context_error, "munge_ctx_strerror");
-    find(error, "munge_strerror");
-    find(encode, "munge_encode");
-    find(decode, "munge_decode");
-  }
-  ~Library() {
-    if (handle != nullptr) dlclose(handle);
-  }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-
-  bool whole() const {
-    return create != nullptr && destroy != nullptr && set != nullptr && context_error != nullptr && error != nullptr &&
-           encode != nullptr && decode != nullptr;
+  Result<void> find_functions() {
+    return file.find("munge_ctx_create", create, "munge_ctx_destroy", destroy, "munge_ctx_set", set,
+                     "munge_ctx_strerror", context_error, "munge_strerror", error, "munge_encode", encode,
+                     "munge_decode", decode);
   }
 
   // None: out of memory, or a path that cannot be a socket's.
@@ -97,17 +82,12 @@ struct Munge::Library {
     return munge_error(text == nullptr ? fmt::format("error {}", code) : text,
                        daemon ? ErrorKind::kSystem : ErrorKind::kPeer);
   }
-
- private:
-  template <typename Function>
-  void find(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(dlsym(handle, name));
-  }
 };
 
 Result<Munge> Munge::open(const std::string& socket) {
-  auto library = std::make_shared<const Library>();
-  if (!library->whole()) return Error{ErrorKind::kNotFound, "there is no libmunge.so.2 on this machine", {}};
+  MUSTER_TRY(SharedLibrary file, SharedLibrary::open({"libmunge.so.2"}));
+  auto library = std::make_shared<Library>(Library{.file = std::move(file)});
+  MUSTER_TRY_VOID(library->find_functions());
   Munge munge;
   munge.library_ = std::move(library);
   munge.socket_ = socket;
