@@ -19,15 +19,11 @@ Error not_ours(const std::string& why) {
           "write muster run PROGRAM"};
 }
 
-// The port is behind the last colon, so an IPv6 address needs no brackets.
 Result<net::Address> address_of(const std::string& endpoint) {
-  const size_t colon = endpoint.rfind(':');
-  auto port = parse_int(std::string_view(endpoint).substr(colon == std::string::npos ? endpoint.size() : colon + 1));
-  if (!port || *port < 1 || *port > UINT16_MAX)
-    return not_ours(fmt::format("'{}' is not an address with a port", endpoint));
-  auto address = net::parse_address(endpoint.substr(0, colon), static_cast<uint16_t>(*port));
+  auto parts = net::split_endpoint(endpoint);
+  auto address = parts ? net::parse_address(parts->host, *parts->port) : parts.error();
   if (!address) return not_ours(fmt::format("'{}' is not an address with a port", endpoint));
-  return *address;
+  return address;
 }
 
 Result<Token> token_by_key(const std::string& nonce) {

@@ -15,11 +15,6 @@ using launcher::Symmetric;
 constexpr int kStaticPort = 29500;
 constexpr int kC10dPort = 29400;
 
-std::string endpoint_text(const Endpoint& endpoint) {
-  const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", endpoint.host, endpoint.port) : fmt::format("{}:{}", endpoint.host, endpoint.port);
-}
-
 }  // namespace
 
 Result<void> Planner::plan_own_node() {
@@ -85,7 +80,7 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
   }
   std::string where = endpoint.host;
   if (derived_ && here_->node_rank != 0) where = facts_.slurm_address(where).value_or(where);
-  for (uint16_t port : spec.candidates) membership.coordinators.push_back(endpoint_text({where, port, false}));
+  for (uint16_t port : spec.candidates) membership.coordinators.push_back(net::endpoint_text(where, port));
   membership.ports = ports_;
   membership.interface = text(Opt::kInterface);
   if (is_static) {

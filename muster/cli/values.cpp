@@ -311,22 +311,11 @@ Result<uint64_t> parse_size(std::string_view text) {
 Result<Endpoint> parse_endpoint(std::string_view text, int default_port) {
   text = python_strip(text);
   if (text.empty()) return Endpoint{"localhost", default_port};
-  Endpoint endpoint{std::string(text), default_port};
-  const bool bracketed = text.front() == '[' && text.back() == ']';
-  if (size_t colon = text.rfind(':'); !bracketed && colon != std::string_view::npos) {
-    endpoint.host = text.substr(0, colon);
-    auto port = parse_int(text.substr(colon + 1));
-    if (!port || *port < 0 || *port > 65535)
-      return Error{ErrorKind::kUsage, fmt::format("'{}' has no port from 0 to 65535", text),
-                   "write HOST:PORT, and an IPv6 address in brackets"};
-    endpoint.port = static_cast<int>(*port);
-  }
-  std::string& host = endpoint.host;
-  if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  MUSTER_TRY(net::HostPort parts, net::parse_endpoint(text));
   auto allowed = [](char c) { return is_digit(c) || is_letter(c) || c == '.' || c == ':' || c == '-' || c < 0; };
-  if (host.empty() || !std::all_of(host.begin(), host.end(), allowed))
+  if (parts.host.empty() || !std::all_of(parts.host.begin(), parts.host.end(), allowed))
     return Error{ErrorKind::kUsage, fmt::format("'{}' is not the name of a host", text), "write HOST:PORT"};
-  return endpoint;
+  return Endpoint{std::move(parts.host), parts.port ? *parts.port : default_port};
 }
 
 Result<agent::PortRange> parse_port_range(std::string_view text) {

@@ -6,13 +6,6 @@
 #include "muster/net/interfaces.h"
 
 namespace muster::launcher {
-namespace {
-
-std::string endpoint(const std::string& host, uint16_t port) {
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port) : fmt::format("[{}]:{}", host, port);
-}
-
-}  // namespace
 
 Result<net::Listener> open_door(const agent::PortRange& ports) {
   if (ports.first == 0) return net::listen_tcp({});
@@ -70,7 +63,7 @@ Result<std::vector<std::string>> own_endpoints(uint16_t port, const std::string&
                  "bring up a network interface"};
   std::vector<std::string> endpoints;
   endpoints.reserve(addresses.size());
-  for (const std::string& address : addresses) endpoints.push_back(endpoint(address, port));
+  for (const std::string& address : addresses) endpoints.push_back(net::endpoint_text(address, port));
   return endpoints;
 }
 

@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include "muster/base/strings.h"
+
 namespace muster::net {
 
 std::string Address::host() const {
@@ -42,10 +44,34 @@ bool Address::is_loopback() const {
   return IN6_IS_ADDR_LOOPBACK(&address);
 }
 
-std::string Address::text() const {
-  std::string numeric = host();
-  if (numeric.find(':') != std::string::npos) return fmt::format("[{}]:{}", numeric, port());
-  return fmt::format("{}:{}", numeric, port());
+std::string Address::text() const { return endpoint_text(host(), port()); }
+
+std::string endpoint_text(std::string_view host, int port) {
+  const bool is_v6 = host.find(':') != std::string_view::npos;
+  return is_v6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+Result<HostPort> parse_endpoint(std::string_view endpoint) {
+  HostPort parts;
+  std::string_view host = endpoint;
+  const bool bracketed = endpoint.starts_with('[') && endpoint.ends_with(']');
+  if (const size_t colon = endpoint.rfind(':'); !bracketed && colon != std::string_view::npos) {
+    host = endpoint.substr(0, colon);
+    auto port = parse_int(endpoint.substr(colon + 1));
+    if (!port || *port < 0 || *port > UINT16_MAX)
+      return Error{ErrorKind::kUsage, fmt::format("'{}' has no port from 0 to 65535", endpoint),
+                   "write HOST:PORT, and an IPv6 address in brackets"};
+    parts.port = static_cast<uint16_t>(*port);
+  }
+  if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  parts.host = host;
+  return parts;
+}
+
+Result<HostPort> split_endpoint(std::string_view endpoint) {
+  MUSTER_TRY(HostPort parts, parse_endpoint(endpoint));
+  if (parts.port.value_or(0) == 0) return usage_error("'{}' has no port", endpoint);
+  return parts;
 }
 
 std::string hostname() {

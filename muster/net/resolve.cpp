@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -136,18 +135,6 @@ Result<std::vector<Address>> resolve(const std::string& host, uint16_t port, Dea
   return addresses;
 }
 
-Result<HostPort> split_endpoint(const std::string& endpoint) {
-  const size_t colon = endpoint.rfind(':');
-  HostPort parts;
-  if (colon != std::string::npos)
-    std::from_chars(endpoint.data() + colon + 1, endpoint.data() + endpoint.size(), parts.port);
-  if (parts.port == 0) return usage_error("'{}' has no port", endpoint);
-  parts.host = endpoint.substr(0, colon);
-  const size_t size = parts.host.size();
-  if (size > 2 && parts.host.front() == '[' && parts.host.back() == ']') parts.host = parts.host.substr(1, size - 2);
-  return parts;
-}
-
 Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& endpoints, Deadline deadline,
                                                const Resolver& resolver) {
   std::map<std::string, Result<std::vector<Address>>> known;
@@ -159,7 +146,7 @@ Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& e
     if (found == known.end()) found = known.emplace(parts.host, resolve(parts.host, 0, deadline, resolver)).first;
     if (!found->second && !first) first = found->second.error();
     if (!found->second) continue;
-    for (const Address& address : *found->second) addresses.push_back(address.with_port(parts.port));
+    for (const Address& address : *found->second) addresses.push_back(address.with_port(*parts.port));
   }
   if (addresses.empty() && first) return *std::move(first);
   return addresses;

@@ -44,15 +44,8 @@ class Lookup {
 Result<std::vector<Address>> resolve(const std::string& host, uint16_t port, Deadline deadline,
                                      const Resolver& resolver = ask_system);
 
-// "10.0.0.1:4711", "[fd00::1]:4711" or "n1:29400". kUsage: no port.
-struct HostPort {
-  std::string host;  // without brackets
-  uint16_t port = 0;
-};
-Result<HostPort> split_endpoint(const std::string& endpoint);
-
-// The addresses of all of them in their order, where each host is looked up once. An error: of the first, when none has
-// any.
+// The addresses of all endpoints (split_endpoint()) in their order; each host is looked up once. If no endpoint has an
+// address, the error is that of the first.
 Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& endpoints, Deadline deadline,
                                                const Resolver& resolver = ask_system);
 

@@ -33,7 +33,7 @@ void Finder::add(const std::string& endpoint) {
     found->name = parts->host;
     if (auto numeric = net::parse_address(parts->host, 0)) found->addresses = {*numeric};
   }
-  found->ports.push_back(parts->port);
+  found->ports.push_back(*parts->port);
 }
 
 void Finder::look_up(Host& host) {

@@ -117,13 +117,6 @@ TEST(Lookup, ItsThreadTakesNoSignals) {
   EXPECT_EQ(sigismember(&ours, SIGTERM), 0);
 }
 
-TEST(Endpoint, HasAHostAndAPort) {
-  EXPECT_EQ(split_endpoint("n1:29400")->host, "n1");
-  EXPECT_EQ(split_endpoint("[fd00::1]:4711")->host, "fd00::1");
-  EXPECT_EQ(split_endpoint("[fd00::1]:4711")->port, 4711);
-  for (const char* text : {"n1", "n1:", "n1:0", ""}) EXPECT_FALSE(split_endpoint(text)) << text;
-}
-
 TEST(ResolveEndpoints, AsksForEachHostOnce) {
   auto asked = std::make_shared<std::atomic<int>>(0);
   auto found = resolve_endpoints({"n1:1", "10.0.0.2:5", "n1:2"}, Deadline::in(kPatience),
