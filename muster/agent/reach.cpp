@@ -1,12 +1,10 @@
 #include "muster/agent/reach.h"
 
-#include <sys/socket.h>
-
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "muster/net/interfaces.h"
+#include "muster/net/socket.h"
 
 namespace muster::agent {
 namespace {
@@ -32,24 +30,13 @@ void Reach::try_next() {
   if (current_ == addresses_.size()) return all_tried();
   auto address = net::parse_address(addresses_[current_], port_);
   if (!address) return failed(address.error().message);
-  socket_.reset(::socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const bool begun = socket_ && (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address->storage),
-                                           address->length) == 0 ||
-                                 errno == EINPROGRESS);
-  if (!begun) {
-    const int error = errno;
-    socket_.reset();
-    return failed(::strerror(error));
-  }
+  if (int error = net::start_connect(*address, socket_)) return failed(::strerror(error));
   timer_ = loop_.call_after(each_, [this] { no_answer(); });
   loop_.watch(socket_.get(), EPOLLOUT, [this](uint32_t) { connected(); });
 }
 
 void Reach::connected() {
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return failed(::strerror(error));
+  if (int error = net::connect_error(socket_.get())) return failed(::strerror(error));
   stop();
   Done done = std::move(done_);  // it may destroy this object
   done(addresses_[current_]);

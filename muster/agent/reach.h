@@ -15,7 +15,7 @@ namespace muster::agent {
 // answer are tried again, five times in all: packets get lost, and a cable may be out for a moment. Never blocks.
 class Reach {
  public:
-  // The address, or what became of each: "10.0.0.1:4711: connection refused".
+  // The address, or what became of each: "10.0.0.1 port 4711: Connection refused".
   using Done = std::function<void(Result<std::string> address)>;
   // `each`: how long a try may take.
   Reach(net::EventLoop& loop, std::vector<std::string> addresses, uint16_t port, Done done,

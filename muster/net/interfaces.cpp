@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "muster/base/fd.h"
+#include "muster/net/socket.h"
 
 namespace muster::net {
 namespace {
@@ -132,11 +133,7 @@ Result<Address> source_address_towards(const Address& peer) {
   if (target.port() == 0) reinterpret_cast<sockaddr_in&>(target.storage).sin_port = htons(9);
   if (!socket || ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&target.storage), target.length) != 0)
     return system_error(errno, fmt::format("no route to {}", peer.host()));
-  Address own;
-  own.length = sizeof own.storage;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own.storage), &own.length) != 0)
-    return system_error(errno, "getsockname");
-  return own;
+  return local_address(socket.get());
 }
 
 Result<Address> parse_address(std::string_view host, uint16_t port) {

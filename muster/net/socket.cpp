@@ -55,28 +55,6 @@ int try_listen(int family, const ListenOptions& options, Fd& listener) {
   return 0;
 }
 
-// One attempt; errno of the failure, or 0 with `connection` set.
-int try_connect(const Address& address, Deadline deadline, Fd& connection) {
-  Fd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return errno;
-  set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
-    if (errno != EINPROGRESS) return errno;
-    pollfd waiting{fd.get(), POLLOUT, 0};
-    int ready;
-    do {
-      ready = ::poll(&waiting, 1, deadline.poll_timeout());
-    } while (ready < 0 && errno == EINTR);
-    if (ready == 0) return ETIMEDOUT;
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return error;
-  }
-  connection = std::move(fd);
-  return 0;
-}
-
 // Inodes of sockets that listen on the port, from /proc/net/tcp{,6}: "sl local rem st … inode", state 0A = LISTEN.
 std::set<std::string> listening_inodes(uint16_t port) {
   std::set<std::string> inodes;
@@ -128,13 +106,48 @@ Result<Fd> accept_tcp(int listener, Address* peer) {
   return fd;
 }
 
+int start_connect(const Address& peer, Fd& socket) {
+  socket.reset(::socket(peer.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return errno;
+  set_option(socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&peer.storage), peer.length) == 0) return 0;
+  const int error = errno;
+  if (error == EINPROGRESS) return 0;
+  socket.reset();
+  return error;
+}
+
+int connect_error(int socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return error;
+  Address peer;
+  peer.length = sizeof peer.storage;
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) return ECONNRESET;
+  auto local = local_address(socket);
+  return local && local->text() == peer.text() ? ECONNREFUSED : 0;
+}
+
+int connect_until(const Address& peer, Deadline deadline, Fd& socket) {
+  if (int error = start_connect(peer, socket)) return error;
+  pollfd waiting{socket.get(), POLLOUT, 0};
+  int ready;
+  do {
+    ready = ::poll(&waiting, 1, deadline.poll_timeout());
+  } while (ready < 0 && errno == EINTR);
+  const int error = ready < 0 ? errno : ready == 0 ? ETIMEDOUT : connect_error(socket.get());
+  if (error != 0) socket.reset();
+  return error;
+}
+
 Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline) {
   MUSTER_TRY(std::vector<Address> addresses, resolve(host, port, deadline));
   int error = 0;
   while (true) {
     for (const Address& address : addresses) {
       Fd connection;
-      error = try_connect(address, deadline, connection);
+      error = connect_until(address, deadline, connection);
       if (error == 0) return connection;
     }
     bool may_come_up = error == ECONNREFUSED || error == ECONNRESET || error == ETIMEDOUT || error == EAGAIN;

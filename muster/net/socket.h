@@ -29,6 +29,16 @@ Result<Listener> listen_tcp(const ListenOptions& options);
 // Accepts one connection; no descriptor and no error when none is waiting.
 Result<Fd> accept_tcp(int listener, Address* peer);
 
+// Connects one socket. Each function returns an errno value, 0 for success; which address is next and how long each may
+// take is for the caller to decide.
+// Starts, never blocks: `socket` becomes writable when connect_error() knows the outcome. A failure leaves it empty.
+int start_connect(const Address& peer, Fd& socket);
+// ECONNREFUSED also if the socket is connected with itself, which happens on a port of this machine that no process
+// listens on: the kernel may take that port as the source.
+int connect_error(int socket);
+// Starts and waits. ETIMEDOUT: no answer until the deadline. A failure leaves `socket` empty.
+int connect_until(const Address& peer, Deadline deadline, Fd& socket);
+
 // Resolves and tries every address in turn, again after a refusal (the server may not be up yet), until the deadline.
 // Errors: kTimeout, kPeer.
 Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline);

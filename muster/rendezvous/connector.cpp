@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -33,13 +32,6 @@ std::string error_text(int error) {
   std::string text = std::strerror(error);
   text[0] = lower_case(text.substr(0, 1))[0];
   return text;
-}
-
-// A port of this machine's own that nobody listens on may be taken as the source of the connection to it: then the
-// socket is its own peer, and keeps the port from the coordinator who wants it.
-bool met_itself(int socket, const net::Address& peer) {
-  auto local = net::local_address(socket);
-  return local && local->port() == peer.port() && local->host() == peer.host();
 }
 
 // In any order: a resolver deals them anew each time.
@@ -140,25 +132,15 @@ void ConnectorImpl::attempt() {
     step_ = loop_.call_at(deadline_.time(), [this] { give_up(); });
     return;
   }
-  const net::Address& address = addresses_[index_];
   attempted_ = Clock::now();
   step_ = loop_.call_at(std::min(attempted_ + each_, deadline_.time()), [this] { timed_out(); });
-  socket_.reset(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket_) return failed(error_text(errno));
-  set_option(socket_.get(), IPPROTO_TCP, TCP_NODELAY);
+  if (int error = net::start_connect(addresses_[index_], socket_)) return failed(error_text(error));
   keep_known(socket_.get());
-  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0 &&
-      errno != EINPROGRESS)
-    return failed(error_text(errno));
   loop_.watch(socket_.get(), EPOLLOUT, [this](uint32_t) { connected(); });
 }
 
 void ConnectorImpl::connected() {
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error == 0 && met_itself(socket_.get(), addresses_[index_])) error = ECONNREFUSED;
-  if (error != 0) return failed(error_text(error));
+  if (int error = net::connect_error(socket_.get())) return failed(error_text(error));
   loop_.unwatch(socket_.get());
   Channel::Handlers handlers;
   handlers.opened = [this] { finish(std::unique_ptr<Channel>(std::move(channel_))); };

@@ -14,6 +14,7 @@
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/net/event_loop.h"
+#include "muster/net/socket.h"
 #include "muster/rendezvous/channel.h"
 #include "muster/rendezvous/handshake.h"
 
@@ -28,8 +29,8 @@ constexpr size_t kLongestDescription = 17 << 20;
 
 Error late() { return {ErrorKind::kTimeout, "no answer", {}}; }
 
-Result<void> wait_for(const Fd& socket, short events, Deadline deadline) {
-  pollfd entry{socket.get(), events, 0};
+Result<void> wait_for_bytes(const Fd& socket, Deadline deadline) {
+  pollfd entry{socket.get(), POLLIN, 0};
   int ready;
   do {
     ready = ::poll(&entry, 1, deadline.poll_timeout());
@@ -39,30 +40,19 @@ Result<void> wait_for(const Fd& socket, short events, Deadline deadline) {
   return {};
 }
 
-Result<Fd> connect(const net::Address& address, Deadline deadline) {
-  Fd socket(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return system_error(errno, "socket");
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0) {
-    if (errno != EINPROGRESS) return system_error(errno, "connect");
-    MUSTER_TRY_VOID(wait_for(socket, POLLOUT, deadline));
-  }
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return system_error(error, "connect");
-  return socket;
-}
-
 // The credential that one address has for us. kPeer: a muster has answered, and has none.
 Result<std::string> ask(const net::Address& address, Deadline deadline) {
-  MUSTER_TRY(Fd socket, connect(address, deadline));
+  Fd socket;
+  const int error = net::connect_until(address, deadline, socket);
+  if (error == ETIMEDOUT) return late();
+  if (error != 0) return system_error(error, "connect");
   Handshake handshake(Token(), Purpose::kSealedToken);
   const std::string hello = handshake.call();
   if (::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size()))
     return system_error(errno, "send");
   std::string answer;
   for (;;) {
-    MUSTER_TRY_VOID(wait_for(socket, POLLIN, deadline));
+    MUSTER_TRY_VOID(wait_for_bytes(socket, deadline));
     std::array<char, 4096> bytes;
     const ssize_t size = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 
+#include "muster/net/socket.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -20,14 +22,8 @@ Error speaks_torchrun(std::string_view who) {
 }
 
 TorchProbe::TorchProbe(net::EventLoop& loop, const net::Address& address, std::function<void()> found)
-    : loop_(loop),
-      found_(std::move(found)),
-      socket_(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
-  if (!socket_) return;
-  if (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.length) != 0 &&
-      errno != EINPROGRESS)
-    socket_.reset();
-  else
+    : loop_(loop), found_(std::move(found)) {
+  if (net::start_connect(address, socket_) == 0)
     loop_.watch(socket_.get(), EPOLLOUT, [this](uint32_t) { connected(); });
 }
 

@@ -5,6 +5,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
+#include "muster/net/interfaces.h"
+
 namespace muster::net {
 namespace {
 
@@ -49,6 +53,49 @@ TEST(Socket, ConnectGivesUpAtTheDeadline) {
   auto client = connect_tcp("127.0.0.1", port, Deadline::in(60ms));
   ASSERT_FALSE(client);
   EXPECT_EQ(client.error().kind, ErrorKind::kTimeout);
+}
+
+// A port that no process listens on.
+Address closed_port() {
+  auto listener = listen_tcp({});
+  EXPECT_TRUE(listener.ok());
+  return parse_address("127.0.0.1", listener->port).value();
+}
+
+TEST(Connect, TellsARefusalAndASuccessFromEachOther) {
+  Fd socket;
+  EXPECT_EQ(connect_until(closed_port(), Deadline::in(5s), socket), ECONNREFUSED);
+  EXPECT_FALSE(socket);
+  auto listener = listen_tcp({});
+  ASSERT_TRUE(listener.ok());
+  EXPECT_EQ(connect_until(*parse_address("127.0.0.1", listener->port), Deadline::in(5s), socket), 0);
+  EXPECT_TRUE(socket);
+}
+
+TEST(Connect, AFamilyThatThereIsNotFailsAtOnce) {
+  Fd socket(::dup(STDIN_FILENO));
+  EXPECT_EQ(start_connect(Address(), socket), EAFNOSUPPORT);
+  EXPECT_FALSE(socket);
+}
+
+TEST(Connect, GivesUpAtTheDeadline) {
+  auto listener = listen_tcp({});
+  ASSERT_TRUE(listener.ok());
+  ASSERT_EQ(::listen(listener->fd.get(), 0), 0);
+  const Address address = *parse_address("127.0.0.1", listener->port);
+  Fd first, second;
+  ASSERT_EQ(connect_until(address, Deadline::in(5s), first), 0);  // now the queue is full
+  EXPECT_EQ(connect_until(address, Deadline::in(50ms), second), ETIMEDOUT);
+  EXPECT_FALSE(second);
+}
+
+TEST(Connect, ASocketThatIsItsOwnPeerWasRefused) {
+  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Address own = *parse_address("127.0.0.1", 0);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.length), 0);
+  own = *local_address(socket.get());
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&own.storage), own.length), 0);
+  EXPECT_EQ(connect_error(socket.get()), ECONNREFUSED);
 }
 
 }  // namespace
