@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "muster/agent/output/traceback.h"
 #include "muster/base/strings.h"
 
 namespace muster::agent {
@@ -14,8 +15,6 @@ namespace {
 // Enough of a line to recognise it and to quote an exception.
 constexpr size_t kHead = 4096;
 
-constexpr std::string_view kTraceback = "Traceback (most recent call last):";
-constexpr std::string_view kGroupTraceback = "  + Exception Group Traceback (most recent call last):";
 constexpr std::string_view kTerminate = "terminate called after throwing an instance of '";
 
 // First words of messages that are an error by themselves, in one line.
@@ -35,21 +34,6 @@ constexpr std::array<std::string_view, 14> kFatalLines = {
     "panic: ",
     "thread '",
 };
-
-// PyTorch puts "[rank3]: " in front of the lines of a traceback, and "[rank3]:" in front of its C++ log lines.
-std::string_view without_rank(std::string_view line) {
-  if (!line.starts_with("[rank")) return line;
-  size_t end = line.find_first_not_of("0123456789", 5);
-  if (end == std::string_view::npos || end == 5 || line.substr(end, 2) != "]:") return line;
-  line.remove_prefix(end + 2);
-  if (line.starts_with(' ')) line.remove_prefix(1);
-  return line;
-}
-
-bool is_chain(std::string_view line) {
-  return line == "During handling of the above exception, another exception occurred:" ||
-         line == "The above exception was the direct cause of the following exception:";
-}
 
 // "==4711==ERROR: AddressSanitizer: …"
 bool is_sanitizer(std::string_view line) {
@@ -121,36 +105,36 @@ void DigestBuilder::begin_error(TimePoint began) {
 }
 
 void DigestBuilder::take_line(std::string_view line, TimePoint began) {
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  line = without_rank(line);
+  line = bare_line(line);
   if (!indent_.empty() && line.starts_with(indent_)) line.remove_prefix(indent_.size());
 
-  if (line.starts_with(kTraceback) || line.starts_with(kGroupTraceback)) {
+  const bool is_group = is_group_traceback(line);
+  if (is_group || is_traceback(line)) {
     if (state_ == State::kIgnored) {
       state_ = State::kIgnoredFrames;
       return;
     }
     if (state_ != State::kChained) begin_error(began);
-    indent_ = line.starts_with(kGroupTraceback) ? "  | " : "";
+    indent_ = is_group ? "  | " : "";
     state_ = State::kFrames;
     return;
   }
   if (state_ == State::kFrames) {
-    if (line.empty() || line[0] == ' ' || line[0] == '\t') return;
+    if (is_frame_line(line)) return;
     exception_line_ = line;
     indent_.clear();
     state_ = State::kQuiet;
     return;
   }
   if (state_ == State::kIgnoredFrames) {
-    if (!line.empty() && line[0] != ' ') state_ = State::kQuiet;
+    if (!is_frame_line(line)) state_ = State::kQuiet;
     return;
   }
   if (line.starts_with("Exception ignored in")) {
     state_ = State::kIgnored;
     return;
   }
-  if (is_chain(line)) {
+  if (is_chain_line(line)) {
     state_ = State::kChained;
     return;
   }

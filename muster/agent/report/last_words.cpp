@@ -1,20 +1,15 @@
 #include "muster/agent/report/last_words.h"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <vector>
 
+#include "muster/agent/output/traceback.h"
 #include "muster/base/strings.h"
 
 namespace muster::agent {
 namespace {
 
-constexpr std::string_view kTraceback = "Traceback (most recent call last):";
-constexpr std::array<std::string_view, 2> kChained = {
-    "The above exception was the direct cause of the following exception:",
-    "During handling of the above exception, another exception occurred:",
-};
 // Lines of a message that are searched for a lost peer's words.
 constexpr size_t kMessageLines = 12;
 
@@ -50,25 +45,10 @@ constexpr auto kPeerLoss = std::to_array<std::string_view>({
     "PMIX_ERR_LOST_CONNECTION",
 });
 
-// "[rank12]: text" -> "text"
-std::string_view without_rank(std::string_view line) {
-  constexpr std::string_view kPrefix = "[rank";
-  if (!line.starts_with(kPrefix)) return line;
-  size_t end = line.find_first_not_of("0123456789", kPrefix.size());
-  if (end == kPrefix.size() || end == std::string_view::npos || !line.substr(end).starts_with("]:")) return line;
-  line.remove_prefix(end + 2);
-  if (line.starts_with(' ')) line.remove_prefix(1);
-  return line;
-}
-
 // "[W1115 10:04:50.509 file.cpp:12] …", "[E ProcessGroup…": a log line, no part of an exception's message.
 bool is_log_line(std::string_view line) {
   return line.size() > 2 && line[0] == '[' && std::string_view("IWEF").find(line[1]) != std::string_view::npos &&
          (line[2] == ' ' || std::isdigit(static_cast<unsigned char>(line[2])) != 0);
-}
-
-bool is_chain_line(std::string_view line) {
-  return std::find(kChained.begin(), kChained.end(), trim(line)) != kChained.end();
 }
 
 using Lines = std::vector<std::string_view>;
@@ -76,7 +56,7 @@ using Lines = std::vector<std::string_view>;
 // The line of the exception that follows the frames of the traceback at `header`: the first that is not indented.
 size_t exception_of(const Lines& lines, size_t header) {
   size_t i = header + 1;
-  while (i < lines.size() && (lines[i].empty() || lines[i][0] == ' ' || lines[i][0] == '\t')) ++i;
+  while (i < lines.size() && is_frame_line(lines[i])) ++i;
   return i;
 }
 
@@ -87,7 +67,7 @@ size_t chain_start(const Lines& lines, size_t header) {
     if (!is_chain_line(lines[i])) return header;
     size_t previous = i;
     while (previous-- > 0)
-      if (lines[previous] == kTraceback) break;
+      if (is_traceback(lines[previous])) break;
     if (previous >= i) return header;  // cut off: the text begins after it
     header = i = previous;
   }
@@ -97,7 +77,7 @@ size_t chain_start(const Lines& lines, size_t header) {
 std::string message_at(const Lines& lines, size_t begin) {
   std::string text(lines[begin]);
   for (size_t i = begin + 1; i < lines.size() && i < begin + kMessageLines; ++i) {
-    if (is_log_line(lines[i]) || is_chain_line(lines[i]) || lines[i] == kTraceback) break;
+    if (is_log_line(lines[i]) || is_chain_line(lines[i]) || is_traceback(lines[i])) break;
     text += '\n';
     text += lines[i];
   }
@@ -110,9 +90,8 @@ LastWords last_words(std::string_view text) {
   Lines lines = split(text, '\n');
   size_t last = lines.size();
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].ends_with('\r')) lines[i].remove_suffix(1);
-    lines[i] = without_rank(lines[i]);
-    if (lines[i] == kTraceback) last = i;
+    lines[i] = bare_line(lines[i]);
+    if (is_traceback(lines[i])) last = i;
   }
   if (last == lines.size()) return {};
   size_t ended_with = exception_of(lines, last);
