@@ -16,6 +16,7 @@
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/net/interfaces.h"
+#include "muster/net/socket.h"
 
 namespace muster::net {
 namespace {
@@ -39,11 +40,7 @@ class Inquiry {
 
   Result<Answer> take(Deadline deadline) {
     if (failure_) return *failure_;
-    pollfd waiting{fd(), POLLIN, 0};
-    int ready;
-    do {
-      ready = ::poll(&waiting, 1, deadline.poll_timeout());
-    } while (ready < 0 && errno == EINTR);
+    (void)wait_for(fd(), POLLIN, deadline);
     std::lock_guard lock(shared_->mutex);
     if (!shared_->answer) return Error{ErrorKind::kTimeout, "no answer", {}};
     return *std::move(shared_->answer);

@@ -131,12 +131,8 @@ int connect_error(int socket) {
 
 int connect_until(const Address& peer, Deadline deadline, Fd& socket) {
   if (int error = start_connect(peer, socket)) return error;
-  pollfd waiting{socket.get(), POLLOUT, 0};
-  int ready;
-  do {
-    ready = ::poll(&waiting, 1, deadline.poll_timeout());
-  } while (ready < 0 && errno == EINTR);
-  const int error = ready < 0 ? errno : ready == 0 ? ETIMEDOUT : connect_error(socket.get());
+  int error = wait_for(socket.get(), POLLOUT, deadline);
+  if (error == 0) error = connect_error(socket.get());
   if (error != 0) socket.reset();
   return error;
 }
@@ -157,6 +153,16 @@ Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline
   }
   ErrorKind kind = deadline.passed() ? ErrorKind::kTimeout : ErrorKind::kPeer;
   return Error{kind, fmt::format("cannot connect to {}:{}: {}", host, port, std::strerror(error)), {}};
+}
+
+int wait_for(int fd, short events, Deadline deadline) {
+  pollfd waiting{fd, events, 0};
+  int ready;
+  do {
+    ready = ::poll(&waiting, 1, deadline.poll_timeout());
+  } while (ready < 0 && errno == EINTR);
+  if (ready < 0) return errno;
+  return ready == 0 ? ETIMEDOUT : 0;
 }
 
 Result<Address> local_address(int socket) {

@@ -43,6 +43,9 @@ int connect_until(const Address& peer, Deadline deadline, Fd& socket);
 // Errors: kTimeout, kPeer.
 Result<Fd> connect_tcp(const std::string& host, uint16_t port, Deadline deadline);
 
+// Waits until the descriptor has one of poll()'s events, or an error. 0, ETIMEDOUT at the deadline, or poll()'s errno.
+int wait_for(int fd, short events, Deadline deadline);
+
 Result<Address> local_address(int socket);
 
 // Whether the other side has broken off a TCP connection; not when it has only closed its sending side.

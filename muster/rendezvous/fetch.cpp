@@ -28,31 +28,21 @@ constexpr Duration kLongestPause = std::chrono::milliseconds(250);
 constexpr size_t kLongestDescription = 17 << 20;
 
 Error late() { return {ErrorKind::kTimeout, "no answer", {}}; }
-
-Result<void> wait_for_bytes(const Fd& socket, Deadline deadline) {
-  pollfd entry{socket.get(), POLLIN, 0};
-  int ready;
-  do {
-    ready = ::poll(&entry, 1, deadline.poll_timeout());
-  } while (ready < 0 && errno == EINTR);
-  if (ready < 0) return system_error(errno, "poll");
-  if (ready == 0) return late();
-  return {};
+Error failure(int error, std::string what) {
+  return error == ETIMEDOUT ? late() : system_error(error, std::move(what));
 }
 
 // The credential that one address has for us. kPeer: a muster has answered, and has none.
 Result<std::string> ask(const net::Address& address, Deadline deadline) {
   Fd socket;
-  const int error = net::connect_until(address, deadline, socket);
-  if (error == ETIMEDOUT) return late();
-  if (error != 0) return system_error(error, "connect");
+  if (int error = net::connect_until(address, deadline, socket)) return failure(error, "connect");
   Handshake handshake(Token(), Purpose::kSealedToken);
   const std::string hello = handshake.call();
   if (::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size()))
     return system_error(errno, "send");
   std::string answer;
   for (;;) {
-    MUSTER_TRY_VOID(wait_for_bytes(socket, deadline));
+    if (int error = net::wait_for(socket.get(), POLLIN, deadline)) return failure(error, "poll");
     std::array<char, 4096> bytes;
     const ssize_t size = ::recv(socket.get(), bytes.data(), bytes.size(), 0);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;

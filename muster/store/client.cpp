@@ -24,17 +24,6 @@ constexpr auto kCancelGrace = std::chrono::seconds(2);
 constexpr size_t kReceiveStep = 1 << 20;  // a reply's memory grows as it comes, not as it states
 constexpr uint64_t kMaxReply = uint64_t{1} << 40;
 
-// 0 or errno; ETIMEDOUT when the deadline passed.
-int wait_for(int fd, short events, Deadline deadline) {
-  pollfd waiting{fd, events, 0};
-  int ready;
-  do {
-    ready = ::poll(&waiting, 1, deadline.poll_timeout());
-  } while (ready < 0 && errno == EINTR);
-  if (ready < 0) return errno;
-  return ready == 0 ? ETIMEDOUT : 0;
-}
-
 std::string shown(Keys keys) {
   constexpr size_t kShown = 8;
   std::vector<std::string> some(keys.begin(), keys.begin() + static_cast<ptrdiff_t>(std::min(keys.size(), kShown)));
@@ -105,7 +94,7 @@ Result<void> Client::send(Deadline deadline) {
     }
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return broken(ErrorKind::kPeer, system_error(errno, "connection lost").message);
-    if (int error = wait_for(fd_.get(), POLLOUT, deadline); error == ETIMEDOUT)
+    if (int error = net::wait_for(fd_.get(), POLLOUT, deadline); error == ETIMEDOUT)
       return broken(ErrorKind::kTimeout, "timed out while sending a request");
     else if (error != 0)
       return broken(ErrorKind::kPeer, system_error(error, "poll").message);
@@ -127,7 +116,7 @@ Result<void> Client::receive(void* into, size_t size, Deadline deadline, std::st
     if (got == 0) return broken(ErrorKind::kPeer, "the server closed the connection");
     if (errno == EINTR) continue;
     if (errno != EAGAIN) return broken(ErrorKind::kPeer, system_error(errno, "connection lost").message);
-    int error = wait_for(fd_.get(), POLLIN, deadline);
+    int error = net::wait_for(fd_.get(), POLLIN, deadline);
     if (error == 0) continue;
     if (error != ETIMEDOUT) return broken(ErrorKind::kPeer, system_error(error, "poll").message);
     if (waiting_for.empty()) return broken(ErrorKind::kTimeout, "timed out while waiting for a reply");

@@ -1,11 +1,14 @@
 #include "muster/net/socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "muster/net/interfaces.h"
 
@@ -60,6 +63,30 @@ Address closed_port() {
   auto listener = listen_tcp({});
   EXPECT_TRUE(listener.ok());
   return parse_address("127.0.0.1", listener->port).value();
+}
+
+volatile std::sig_atomic_t waker = -1, alarms = 0;
+
+TEST(WaitFor, GoesOnAfterASignal) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd reader(ends[0]), writer(ends[1]);
+  EXPECT_EQ(wait_for(reader.get(), POLLIN, Deadline::in(0s)), ETIMEDOUT);
+  waker = writer.get();
+  alarms = 0;
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = [](int) {  // the third one brings what is waited for
+    alarms = alarms + 1;
+    if (alarms == 3) (void)!::write(waker, "x", 1);
+  };
+  ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
+  const itimerval often{.it_interval = {0, 5000}, .it_value = {0, 5000}}, never{};
+  ASSERT_EQ(::setitimer(ITIMER_REAL, &often, nullptr), 0);
+  EXPECT_EQ(wait_for(reader.get(), POLLIN, Deadline::in(60s)), 0);
+  EXPECT_GE(alarms, 3);
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::sigaction(SIGALRM, &before, nullptr);
 }
 
 TEST(Connect, TellsARefusalAndASuccessFromEachOther) {
