@@ -128,6 +128,7 @@ void World::gone(Life& life, LinkEnd control, const std::string& why) {
   ++outcome_.losses;
   if (!ended_by_pause(life)) ++own_losses_[life.host->name];
   node_gone(now_, state_, options_, life.id, control, why);
+  if (!rules_.fence_lost_nodes) state_.ghosts.clear();
   if (RoundTruth& truth = truth_[state_.round]; truth.first_failed == &life) {
     truth.first_failed_gone = true;
     excuse(truth);

@@ -14,7 +14,8 @@ constexpr double kFaultTime = 25;  // seconds; then peace
 }  // namespace
 
 void World::make_options() {
-  int count = random_.between(1, 7);
+  // Small jobs have most of the corner cases and are quick; the others are there for what only many nodes do.
+  int count = random_.chance(0.92) ? random_.between(1, 7) : random_.between(8, kMostNodes);
   options_.max_nodes = random_.between(std::max(1, count - 2), count);
   options_.min_nodes = random_.between(1, random_.chance(0.5) ? options_.max_nodes : (options_.max_nodes + 1) / 2);
   int mode = random_.between(0, 3);
@@ -64,7 +65,7 @@ void World::plan() {
 void World::plan_faults() {
   if (random_.chance(0.2)) return;
   outcome_.disturbed = true;
-  int faults = random_.between(1, 10);
+  int faults = random_.between(1, 10 + static_cast<int>(hosts_.size()) / 3);
   for (int i = 0; i < faults; ++i) after(random_.time(0, kFaultTime), [this] { fault(); });
   if (random_.chance(0.15))
     after(random_.time(0, kFaultTime), [this] {

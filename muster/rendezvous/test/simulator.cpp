@@ -45,6 +45,7 @@ Outcome World::run() {
     events_.pop();
     step();
   }
+  outcome_.hosts = static_cast<int>(hosts_.size());
   outcome_.rounds = state_.round + 1;
   outcome_.restarts = state_.restarts;
   return std::move(outcome_);

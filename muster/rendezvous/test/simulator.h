@@ -17,12 +17,14 @@
 // What must never happen is checked at every step.
 namespace muster::rendezvous::sim {
 
+inline constexpr int kMostNodes = 32;
+
 // What a schedule came to; `violation` is empty when every rule held.
 struct Outcome {
   std::string violation;
   std::vector<std::string> trace;  // only if asked for
   std::string ending;
-  int rounds = 0, restarts = 0, losses = 0;
+  int hosts = 0, rounds = 0, restarts = 0, losses = 0;
   int excused = 0;         // rounds whose failed worker was the first to go of a node that was lost
   bool disturbed = false;  // a fault was injected or a worker was to fail
 };
@@ -30,6 +32,7 @@ struct Outcome {
 // What keeps a rank from running twice and a job from hanging. A test switches one off, and the simulator must then find
 // what it prevents.
 struct Rules {
+  bool fence_lost_nodes = true;          // off: the workers of a lost node are taken for ended at once
   bool doubt_closed_connections = true;  // off: a node whose control connection ended, in whatever way, has ended
   bool pings = true;
   bool excuse_own_pauses = true;
