@@ -9,7 +9,7 @@ import uuid
 import parts
 import pytest
 
-from harness import GONE_WITHIN_S, MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
+from harness import MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
 
 # A hung test is a failed test; nothing here takes this long. Set-up may make an image that others use too.
 TIMEOUT_S = {"set-up": 300, "test": 180, "clean-up": 180}
@@ -117,11 +117,11 @@ def torch_python(request):
 def job_marker():
     """A value that every process of this test's jobs carries in its environment (as MUSTER_TEST_JOB).
 
-    When the test is over none may be left a little later: nothing outlives a job.
+    When the test is over none may be left a second later: nothing outlives a job.
     """
     marker = uuid.uuid4().hex
     yield marker
-    left = wait_gone(marker, GONE_WITHIN_S)
+    left = wait_gone(marker)
     kill_carriers(marker)
     assert not left, f"processes outlived the job: {left}"
 

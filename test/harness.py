@@ -6,7 +6,6 @@ import functools
 import os
 import pathlib
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -16,9 +15,9 @@ import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MARKER = "MUSTER_TEST_JOB"
-# The promise is one second; a machine that is busy with other tests gets some more. What was
-# forgotten stays for ever.
-GONE_WITHIN_S = 5.0
+GONE_WITHIN_S = 1.0  # after a job's end was seen: nothing outlives it
+LOOK_S = 0.02
+END_WITHIN_S = 30  # for the end itself, which a busy machine may delay; a hang fails
 
 # What a launcher or a scheduler around the tests would have set: each would change what muster does.
 _FOREIGN = re.compile(
@@ -54,7 +53,7 @@ def clean_env(python=None, **extra):
 
 
 def carriers(marker):
-    """Pids of the living processes whose environment has the marker."""
+    """Pids of the living processes whose environment has the marker; those that run no more are left out."""
     needle = f"{MARKER}={marker}".encode()
     found = []
     for entry in os.scandir("/proc"):
@@ -62,27 +61,37 @@ def carriers(marker):
             continue
         try:
             with open(f"/proc/{entry.name}/environ", "rb") as f:
-                if needle in f.read().split(b"\0"):
+                if needle in f.read().split(b"\0") and not is_doomed(entry.name):
                     found.append(int(entry.name))
         except OSError:
             pass  # gone meanwhile, or not ours
     return found
 
 
-def wait_gone(marker, timeout):
+def is_doomed(pid):
+    """Whether it has ended, or SIGKILL waits for it: the kernel ends it, and no instruction of its program runs again."""
+    with open(f"/proc/{pid}/status") as f:
+        fields = dict(line.split(":", 1) for line in f if ":" in line)
+    pending = int(fields["SigPnd"], 16) | int(fields["ShdPnd"], 16)
+    return fields["State"].split()[0] in "ZX" or bool(pending & 1 << signal.SIGKILL - 1)
+
+
+def wait_none(find, within=GONE_WITHIN_S):
+    """Looks until find() finds nothing; returns what it finds in the end.
+
+    Looks are counted, as many as an idle machine takes in that time: where processors are scarce a look takes longer, and
+    so does the end of what it looks for.
+    """
+    for _ in range(round(within / LOOK_S)):
+        if not (found := find()):
+            return found
+        time.sleep(LOOK_S)
+    return find()
+
+
+def wait_gone(marker, within=GONE_WITHIN_S):
     """Waits until no process carries the marker; returns those that still do at the end, with their command lines."""
-    deadline = time.monotonic() + timeout
-    while True:
-        left = carriers(marker)
-        remaining = deadline - time.monotonic()
-        if not left or remaining <= 0:
-            return {pid: command_line(pid) for pid in left}
-        try:
-            fd = os.pidfd_open(left[0])
-        except OSError:
-            continue
-        select.select([fd], [], [], remaining)
-        os.close(fd)
+    return {pid: command_line(pid) for pid in wait_none(lambda: carriers(marker), within)}
 
 
 def command_line(pid):

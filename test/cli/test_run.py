@@ -426,7 +426,7 @@ def test_sigkill_leaves_nothing(start, job_marker, victim):
     job = start([*RUN, *shell(FAMILY + "wait")])
     lines_until(job.stdout, "ready", 2)
     os.kill(job.pid if victim == "muster" else agent_of(job), signal.SIGKILL)
-    assert wait_gone(job_marker, 1.0) == {}
+    assert wait_gone(job_marker) == {}
     code = job.wait(timeout=10)
     assert code == (-signal.SIGKILL if victim == "muster" else 125)
     if victim == "agent":
@@ -442,7 +442,7 @@ def test_the_end_of_the_job_ends_daemons(start, job_marker, fifo, code):
         pipe.write(b"a\nb\n")
         job.wait(timeout=30)
     assert job.returncode == code
-    assert wait_gone(job_marker, 1.0) == {}
+    assert wait_gone(job_marker) == {}
 
 
 def test_a_workers_children_end_with_it(start, fifo):

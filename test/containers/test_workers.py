@@ -5,11 +5,10 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 
 import pytest
 
-from harness import GONE_WITHIN_S
+from harness import wait_none
 
 pytestmark = pytest.mark.multiprocess
 
@@ -163,9 +162,7 @@ def test_nothing_is_left_when_somebody_is_killed(start_inside, runtime, whom):
     job.communicate(timeout=60)
     if whom == "warden":
         # Nobody is left whom we could wait for.
-        end = time.monotonic() + GONE_WITHIN_S
-        while runtime.containers() and time.monotonic() < end:
-            time.sleep(0.1)
+        wait_none(runtime.containers)
     assert runtime.containers() == []
 
 

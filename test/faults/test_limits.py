@@ -15,7 +15,7 @@ import uuid
 
 import pytest
 
-from harness import GONE_WITHIN_S, shell
+from harness import shell, wait_none
 
 pytestmark = pytest.mark.multiprocess
 
@@ -124,7 +124,7 @@ def process_limit(count):
             pytest.skip(f"cannot make a cgroup that limits processes: {base} has no pids controller for us")
         (group / "pids.max").write_text(str(count))
         yield lambda: (group / "cgroup.procs").write_text(str(os.getpid()))
-        assert poll(lambda: not (group / "cgroup.procs").read_text(), GONE_WITHIN_S), "something is left"
+        assert not wait_none((group / "cgroup.procs").read_text), "something is left"
     finally:
         group.rmdir()
 

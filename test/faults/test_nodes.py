@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import GONE_WITHIN_S, children_of, free_port, shell, wait_gone
+from harness import children_of, free_port, shell, wait_gone
 
 pytestmark = pytest.mark.multiprocess
 
@@ -151,7 +151,7 @@ def test_all_agents_at_once(two_nodes, job_marker):
     _, err = job.launcher.communicate(timeout=TIMEOUT)
     assert job.launcher.returncode == 0, err
     assert "node0 is lost: " in err or "node1 is lost: " in err
-    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
+    assert wait_gone(job_marker) == {}
 
 
 FLOOD = """

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import GONE_WITHIN_S, carriers, children_of, stat_of, wait_gone
+from harness import END_WITHIN_S, carriers, children_of, stat_of, wait_gone, wait_none
 
 pytestmark = pytest.mark.multiprocess
 
@@ -54,9 +54,9 @@ class Job:
         return worker
 
 
-def living_after(processes, timeout):
-    deadline = time.monotonic() + timeout
-    return [p for p in processes if not p.ended(deadline - time.monotonic())]
+def left_of(processes):
+    """Those that still run a second later."""
+    return wait_none(lambda: [p for p in processes if not p.ended()])
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def start_family(start_muster, tmp_path, job_marker):
 
     shm_before = set(os.listdir("/dev/shm"))
     yield start
-    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
+    assert wait_gone(job_marker) == {}
     left = [p for job in jobs for p in job.family if not p.ended()]
     for process in left:
         signal.pidfd_send_signal(process.fd, signal.SIGKILL)
@@ -95,9 +95,9 @@ def start_family(start_muster, tmp_path, job_marker):
 def test_sigkill(start_family, victim, job_marker):
     job = start_family(ALL)
     os.kill(job.agent() if victim == "agent" else job.muster.pid, signal.SIGKILL)
-    assert living_after(job.family, GONE_WITHIN_S) == []
-    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
-    assert job.muster.wait(GONE_WITHIN_S) == (125 if victim == "agent" else -signal.SIGKILL)
+    assert job.muster.wait(END_WITHIN_S) == (125 if victim == "agent" else -signal.SIGKILL)
+    assert left_of(job.family) == []
+    assert wait_gone(job_marker) == {}
 
 
 @pytest.mark.parametrize("victim", ["muster", "agent"])
@@ -105,22 +105,23 @@ def test_sigkill_of_a_suspended_job(start_family, victim, job_marker):
     job = start_family("child,daemon")
     agent = job.agent()
     job.muster.send_signal(signal.SIGTSTP)
-    deadline = time.monotonic() + GONE_WITHIN_S
+    deadline = time.monotonic() + END_WITHIN_S
     while stat_of(job.muster.pid)[0] != "T":
         assert time.monotonic() < deadline, "the job was not suspended"
         time.sleep(0.01)
     os.kill(agent if victim == "agent" else job.muster.pid, signal.SIGKILL)
     if victim == "agent":
         job.muster.send_signal(signal.SIGCONT)  # what the shell's fg does; a stopped warden cannot act
-    assert living_after(job.family, GONE_WITHIN_S) == []
-    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
+    assert job.muster.wait(END_WITHIN_S) == (125 if victim == "agent" else -signal.SIGKILL)
+    assert left_of(job.family) == []
+    assert wait_gone(job_marker) == {}
 
 
 def test_sigterm_to_workers_that_ignore_it(start_family):
     job = start_family(ALL, "deaf", ["--shutdown-timeout", "1"])
     job.muster.send_signal(signal.SIGTERM)
-    assert living_after(job.family, GONE_WITHIN_S) == []
-    assert job.muster.wait(GONE_WITHIN_S) == 128 + signal.SIGTERM
+    assert job.muster.wait(END_WITHIN_S) == 128 + signal.SIGTERM
+    assert left_of(job.family) == []
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
@@ -128,8 +129,8 @@ def test_a_stopped_worker(start_family, name):
     job = start_family("child")
     os.kill(job.worker(0).pid, signal.SIGSTOP)
     job.muster.send_signal(signal.Signals[name])
-    assert living_after(job.family, GONE_WITHIN_S) == []
-    assert job.muster.wait(GONE_WITHIN_S) == (143 if name == "SIGTERM" else -signal.SIGKILL)
+    assert job.muster.wait(END_WITHIN_S) == (143 if name == "SIGTERM" else -signal.SIGKILL)
+    assert left_of(job.family) == []
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -137,12 +138,13 @@ def test_a_worker_that_ends(start_family, tmp_path, code):
     """With 0 its own relatives go and the others stay; with a failure all go."""
     job = start_family("child,deaf,stopped,daemon", f"first-exits-{code}", ["--shutdown-timeout", "60"])
     (tmp_path / "family.go").touch()
-    assert living_after(job.relatives(0), GONE_WITHIN_S) == []
+    assert job.worker(0).ended(END_WITHIN_S)
+    assert left_of(job.relatives(0)) == []
     if code == 0:
         assert [p for p in job.relatives(1) if p.ended()] == []
         job.muster.send_signal(signal.SIGTERM)
-    assert living_after(job.family, GONE_WITHIN_S) == []
-    assert job.muster.wait(GONE_WITHIN_S) == (code or 128 + signal.SIGTERM)
+    assert job.muster.wait(END_WITHIN_S) == (code or 128 + signal.SIGTERM)
+    assert left_of(job.family) == []
 
 
 def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_path):
@@ -155,16 +157,14 @@ def test_a_worker_that_ends_while_others_are_being_started(start_muster, tmp_pat
     job = start_muster(["run", "--nproc-per-node", "40", "--no-python", "/bin/sh", "-c", script],
                        env={"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert "last" in job.stdout.readline()
-    deadline = time.monotonic() + GONE_WITHIN_S
+    deadline = time.monotonic() + END_WITHIN_S
     while not (daemon.exists() and daemon.read_text()):
         assert time.monotonic() < deadline, "rank 0 has not run"
         time.sleep(0.01)
     left = f"/proc/{daemon.read_text().strip()}"
-    while os.path.exists(left) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not os.path.exists(left)
+    assert not wait_none(lambda: os.path.exists(left))
     job.send_signal(signal.SIGTERM)
-    assert job.wait(GONE_WITHIN_S) == 128 + signal.SIGTERM
+    assert job.wait(END_WITHIN_S) == 128 + signal.SIGTERM
 
 
 # Rank 0 leaves a daemon; the others exit as they are told.
@@ -240,10 +240,10 @@ def test_the_worker_alone_is_killed(start_family):
     """Its relatives go at once, though another worker takes a minute to stop."""
     job = start_family("child,deaf,daemon", "deaf", ["--shutdown-timeout", "60"])
     os.kill(job.worker(0).pid, signal.SIGKILL)
-    assert living_after(job.relatives(0), GONE_WITHIN_S) == []
+    assert left_of(job.relatives(0)) == []
     assert not job.worker(1).ended()
     job.muster.kill()
-    assert living_after(job.family, GONE_WITHIN_S) == []
+    assert left_of(job.family) == []
 
 
 def test_a_round_starts_after_the_end_of_the_last(start_muster, tmp_path):
@@ -273,8 +273,8 @@ def test_a_worker_that_forks_all_the_time(start_muster, tmp_path, job_marker, na
     for _ in range(50):
         assert job.stdout.readline()
     job.send_signal(signal.Signals[name])
-    job.wait(GONE_WITHIN_S)
-    assert wait_gone(job_marker, GONE_WITHIN_S) == {}
+    job.wait(END_WITHIN_S)
+    assert wait_gone(job_marker) == {}
 
 
 def test_sigkill_at_any_moment_of_the_start(start_muster, tmp_path, job_marker):
@@ -286,6 +286,6 @@ def test_sigkill_at_any_moment_of_the_start(start_muster, tmp_path, job_marker):
         time.sleep(moments.uniform(0, 0.03))  # no event to wait for: any moment will do
         victim = job.pid if turn % 2 else next(iter(children_of(job.pid)), job.pid)
         os.kill(victim, signal.SIGKILL)
-        job.wait(GONE_WITHIN_S)
-        assert wait_gone(job_marker, GONE_WITHIN_S) == {}, f"turn {turn}"
+        job.wait(END_WITHIN_S)
+        assert wait_gone(job_marker) == {}, f"turn {turn}"
         assert carriers(job_marker) == []

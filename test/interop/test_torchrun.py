@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from harness import GONE_WITHIN_S, ROOT, free_port, launched, wait_gone
+from harness import ROOT, free_port, launched, wait_gone
 
 pytestmark = [pytest.mark.interop, pytest.mark.multiprocess]
 WORKERS = ROOT / "test/interop/workers"
@@ -40,7 +40,7 @@ class Run:
                 wait_for_files(process, dumps, count=2)
                 process.send_signal(signal_when_up)
             self.stdout, self.stderr = process.communicate(timeout=90)
-            left = wait_gone(process.marker, GONE_WITHIN_S)
+            left = wait_gone(process.marker)
         assert not left, f"processes outlived the job: {left}"
         self.code = process.returncode
         self.workers = {p.name: json.loads(p.read_text()) for p in sorted(dumps.iterdir())}

@@ -10,9 +10,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
-from harness import ROOT, clean_env, command_line, debian_python_dir
+from harness import GONE_WITHIN_S, ROOT, clean_env, command_line, debian_python_dir, wait_none
 from lab import capture, lifecycle, network
 from lab import node as lab_node
 from lab.kernel import LabError, processes_of
@@ -25,7 +24,9 @@ WORKERS = ROOT / "test/multinode/workers"
 BEAT = WORKERS / "beat.py"
 PREFIX = "muster-lab-"
 HOME = pwd.getpwuid(os.getuid()).pw_dir
-GONE_WITHIN_S = 5.0
+# For what has to notice by itself that a job is over: the nodes of a job that a test left running and ended with SIGKILL,
+# and what Slurm ends: it calls a job over before its processes are gone.
+NOTICED_WITHIN_S = 5.0
 
 
 def why_no_nodes():
@@ -197,11 +198,9 @@ class Cluster:
             return True
         return path.name in self._shared_names or (self.has_killed_all and path.name.startswith("muster_"))
 
-    def assert_nothing_left(self, within=GONE_WITHIN_S):
+    def assert_nothing_left(self, within=None):
         """No process, no file in /dev/shm, none in /tmp, on any node."""
-        deadline = time.monotonic() + within
-        while (left := self.left()) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        left = wait_none(self.left, within or (NOTICED_WITHIN_S if self.lab.options.slurm else GONE_WITHIN_S))
         assert not left, f"left behind: {left}"
 
     # --- faults -----------------------------------------------------------------------------------------------------
