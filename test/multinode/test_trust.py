@@ -14,23 +14,22 @@ from .harness import BEAT, HOME
 from .job import wait_for
 from .launch import PORT, WAYS, start, start_on
 
-# To each port of a node: random bytes, a torn connection, one that says nothing, a request of another protocol.
+# To each port of a node: random bytes, a torn connection, one that says nothing, a request of another protocol. Prints
+# to which port how many connections were made; a server may close one before it has read everything.
 GARBAGE = r"""
-import os, socket, sys, time
+import collections, os, socket, sys
 host, ports = sys.argv[1], [int(p) for p in sys.argv[2].split(",")]
-kept = []
+kept, made = [], collections.Counter()
 for port in ports:
     for i in range(int(sys.argv[3])):
-        try:
-            s = socket.create_connection((host, port), 2)
-            s.settimeout(2)
-            data = [os.urandom(1 + i * 37 % 5000), b"", b"GET / HTTP/1.0\r\n\r\n", b"\0" * 4096, b"\xff" * 64][i % 5]
-            s.sendall(data)
-            if i % 3: s.close()
-            else: kept.append(s)
-        except OSError:
-            pass
-print("sent", flush=True)
+        s = socket.create_connection((host, port), 20)
+        made[port] += 1
+        data = [os.urandom(1 + i * 37 % 5000), b"", b"GET / HTTP/1.0\r\n\r\n", b"\0" * 4096, b"\xff" * 64][i % 5]
+        try: s.sendall(data)
+        except ConnectionError: pass
+        if i % 3: s.close()
+        else: kept.append(s)
+print(*(f"{port}:{count}" for port, count in made.items()))
 """
 
 
@@ -57,6 +56,7 @@ def test_garbage_to_every_port(lab, beats, way):
             argv = [cluster.address(name), ",".join(map(str, ports[name])), "60"]
             sender = cluster.exec(source, ["/usr/bin/python3", "-c", GARBAGE, *argv])
             assert sender.end() == 0, sender.said()
+            assert sorted(sender.out.split()) == sorted(f"{port}:60" for port in ports[name]), sender.said()
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
     assert {life.round for life in beats.lives()} == {0}
@@ -487,25 +487,45 @@ def test_the_store_serves_members_alone(lab, beats, can_be_bound):
     assert run.end() == 0, run.said()
 
 
+# Holds 500 connections at a time. Prints how many it has made.
+STRANGERS = r"""
+import collections, socket, sys
+kept, made = collections.deque(), 0
+while made < int(sys.argv[3]):
+    kept.append(socket.create_connection((sys.argv[1], int(sys.argv[2])), 20))
+    made += 1
+    if len(kept) > 500: kept.popleft().close()
+print(made)
+"""
+
+
 def test_ten_thousand_strangers(lab, beats):
     cluster = lab(2)
     run = start(cluster, "static", [BEAT, beats.directory])
     beats.wait_round(0, 2)
-    flood = (
-        "import socket, sys\n"
-        "kept = []\n"
-        "for i in range(10000):\n"
-        "    s = socket.socket(); s.setblocking(False)\n"
-        "    try: s.connect((sys.argv[1], int(sys.argv[2])))\n"
-        "    except BlockingIOError: pass\n"
-        "    kept.append(s)\n"
-        "    if len(kept) > 500: kept.pop(0).close()\n"
-    )
-    strangers = [cluster.exec(n, ["/usr/bin/python3", "-c", flood, cluster.address("n1"), PORT]) for n in ("ctl", "n2")]
-    assert [s.end() for s in strangers] == [0, 0]
+    come = ["/usr/bin/python3", "-c", STRANGERS, cluster.address("n1"), PORT, 5000]
+    strangers = [cluster.exec(name, come) for name in ("ctl", "n2")]
+    assert [s.end() for s in strangers] == [0, 0], [s.said() for s in strangers]
+    assert sum(int(s.out) for s in strangers) == 10_000
     beats.tell("all", "exit 0")
     assert run.end() == 0, run.said()
     assert {life.round for life in beats.lives()} == {0}
+
+
+# 300 connections that say nothing. Whenever one is closed, another takes its place: so many want in all the time.
+SILENT = r"""
+import select, socket, sys
+def connect(): return socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
+kept = [connect() for i in range(300)]
+print("connected", flush=True)
+turned_away = 0
+while True:
+    for old in select.select(kept, [], [])[0]:
+        old.close()
+        kept[kept.index(old)] = connect()
+        turned_away += 1
+        if turned_away == 300: print("all were turned away", flush=True)
+"""
 
 
 def test_nobody_waits_for_a_stranger_that_says_nothing(lab, beats):
@@ -513,14 +533,13 @@ def test_nobody_waits_for_a_stranger_that_says_nothing(lab, beats):
     cluster = lab(2)
     first = start(cluster, "static", [BEAT, beats.directory], names=["n1"])
     wait_for("the port", lambda: PORT in listening_ports(cluster, "n1"))
-    hold = (
-        "import socket, sys, time\n"
-        "kept = [socket.create_connection((sys.argv[1], int(sys.argv[2])), 5) for i in range(300)]\n"
-        "print('connected', flush=True); time.sleep(1000)"
-    )
-    cluster.exec("ctl", ["/usr/bin/python3", "-c", hold, cluster.address("n1"), PORT]).expect("connected")
+    strangers = cluster.exec("ctl", ["/usr/bin/python3", "-c", SILENT, cluster.address("n1"), PORT])
+    strangers.expect("connected")
     first.jobs["n2"] = start_on(cluster, "static", "n2", [BEAT, beats.directory])
     beats.wait_round(0, 2)
+    strangers.expect("all were turned away")
+    assert strangers.running, strangers.said()
+    strangers.kill()
     beats.tell("all", "exit 0")
     assert first.end() == 0, first.said()
 
@@ -538,9 +557,10 @@ for count in range(1_000_000):
     time.sleep(0.001)
 """
 
-# A hello whose proof never comes: until one of them was treated as argv[4] says.
+# A hello whose proof never comes: until as many in a row as argv[5] says were treated as argv[4] says.
 LINGER = r"""
 import socket, sys, time
+in_a_row = 0
 for attempt in range(20):
     began = time.monotonic()
     s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 20)
@@ -548,8 +568,10 @@ for attempt in range(20):
         s.sendall(bytes.fromhex(sys.argv[3]))
         while s.recv(120): pass
     except ConnectionError: pass
-    if sys.argv[4] == ("kept" if time.monotonic() - began > 1.5 else "thrown out"): sys.exit()
-sys.exit("never " + sys.argv[4])
+    treated = "kept" if time.monotonic() - began > 1.5 else "thrown out"
+    in_a_row = in_a_row + 1 if treated == sys.argv[4] else 0
+    if in_a_row == int(sys.argv[5]): sys.exit()
+sys.exit(f"never {sys.argv[4]} {sys.argv[5]} times in a row")
 """
 
 
@@ -565,8 +587,9 @@ def test_places_are_kept_for_hosts_that_are_given_by_name(lab):
     where = [cluster.address("ctl"), port, proper_hello(cluster, "ctl", port).hex()]
     flood = cluster.exec("n2", ["/usr/bin/python3", "-c", FLOOD, *where])
     flood.expect("flooded")
-    for name, treated in (("n1", "kept"), ("n2", "thrown out")):  # for its two seconds, or for one who comes later
-        visitor = cluster.exec(name, ["/usr/bin/python3", "-c", LINGER, *where, treated])
+    # For its two seconds, or for one who comes later. A stranger may have luck, a host of the job needs none.
+    for name, treated, times in (("n1", "kept", 3), ("n2", "thrown out", 1)):
+        visitor = cluster.exec(name, ["/usr/bin/python3", "-c", LINGER, *where, treated, times])
         assert visitor.end() == 0, f"{name}: {visitor.said()}"
     for each in (flood, job):
         each.send(signal.SIGTERM)
