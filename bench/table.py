@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from lib import Goal, Metric, Row
-from stats import Estimate
+from stats import LEVEL, Estimate
 
-HEADER = ["what", "who", "median", "95 % interval", "ratio", "95 % interval", "goal", ""]
+HEADER = ["what", "who", "median", "interval", "ratio", "interval", "goal", ""]
+LEGEND = "interval: of 95 %, or, with the number of rounds behind it, the lowest and the highest of so few"
 
 
 def render(rows: list[Row]) -> str:
@@ -24,6 +25,7 @@ def render(rows: list[Row]) -> str:
         cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))]
         text.append("  ".join(cells).rstrip())
     text.insert(1, "  ".join("-" * w for w in widths))
+    text += ["", LEGEND]
     return "\n".join(text)
 
 
@@ -45,9 +47,14 @@ def _figures(row: Row) -> list[str]:
     if row.note:
         return [row.note.split(":")[0], "", "", "", _goal_text(row.goal, row.metric), met]
     scale = _scale(row.metric.unit, row.value.median)
-    interval = f"{_scaled(row.value.low, scale)} … {_scaled(row.value.high, scale)}"
-    ratio = [f"{_short(row.ratio.median)}×", f"{_short(row.ratio.low)} … {_short(row.ratio.high)}"] if row.ratio else ["", ""]
+    interval = _interval(row.value, scale[0])
+    ratio = [f"{_short(row.ratio.median)}×", _interval(row.ratio)] if row.ratio else ["", ""]
     return [f"{_scaled(row.value.median, scale)} {scale[1]}".strip(), interval, *ratio, _goal_text(row.goal, row.metric), met]
+
+
+def _interval(value: Estimate, unit: float = 1) -> str:
+    few = f" ({value.rounds} round{'s' if value.rounds > 1 else ''})" if value.rounds else ""
+    return f"{_short(value.low / unit)} … {_short(value.high / unit)}{few}"
 
 
 def _goal_text(goal: Goal | None, metric: Metric) -> str:
@@ -90,7 +97,10 @@ def _short(value: float) -> str:
 
 
 def _estimate_json(value: Estimate | None):
-    return None if value is None else {"median": value.median, "low": value.low, "high": value.high}
+    """`level`: what the interval covers the median with; null if it is the range of few rounds."""
+    if value is None:
+        return None
+    return {"median": value.median, "low": value.low, "high": value.high, "level": None if value.rounds else LEVEL}
 
 
 def _row_json(row: Row) -> dict:
