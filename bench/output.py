@@ -19,8 +19,7 @@ def contests() -> list[Contest]:
     writer = [compiled("write_lines.c"), str(LINES)]
     run = [ours.path, "run", "--nproc-per-node", str(WORKERS)]
     tee = [torch.path, "--no-python", "--nproc-per-node", str(WORKERS), "-t", "3"]
-    plain = f"for i in {' '.join(map(str, range(WORKERS)))}; do {shlex.join(writer)} & done; wait"
-    cat = Subject("cat", lambda: lines_a_second(["sh", "-c", f"({plain}) | cat"]))
+    cat = Subject("cat", lambda: lines_a_second(["sh", "-c", f"({forked(writer)}) | cat"]))
     peer = Subject(f"{torch.title} -t 3", lambda: logged(tee, writer), torch.absent)
     rate = Metric("lines", "/s", [Goal(peer.name, at_least=20)], more_is_better=True)
     return [
@@ -31,12 +30,27 @@ def contests() -> list[Contest]:
             rounds=7,
         ),
         Contest(
+            "the same, one line a write",
+            [
+                Subject("muster run", lambda: lines_a_second([*run, *writer, "1"]), ours.absent),
+                Subject(peer.name, lambda: logged(tee, [*writer, "1"]), torch.absent),
+                Subject("cat", lambda: lines_a_second(["sh", "-c", f"({forked([*writer, '1'])}) | cat"])),
+            ],
+            [Metric("lines", "/s", more_is_better=True)],
+            rounds=7,
+        ),
+        Contest(
             "the same, with log files",
             [Subject("muster run -t 3", lambda: logged([*run, "-t", "3"], writer), ours.absent), peer, cat],
             [rate],
             rounds=7,
         ),
     ]
+
+
+def forked(writer: list[str]) -> str:
+    """A shell's words for as many writers at once."""
+    return f"for i in {' '.join(map(str, range(WORKERS)))}; do {shlex.join(writer)} & done; wait"
 
 
 def logged(launcher: list[str], writer: list[str]) -> float:
