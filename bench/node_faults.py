@@ -9,11 +9,12 @@ import statistics
 import time
 
 from lib import Contest, Failed, Goal, Metric, Subject
-from machine import muster, torchrun
+from machine import ROOT, muster, torch_python, torchrun
 from node_jobs import Job, kill_together, parent_of, torchrun_nodes
 
 NODES, WORKERS = 2, 4  # WORKERS a node
 SOON = 60  # s; a launcher that needs longer has failed
+PATIENCE = 180  # s; the same for a node that is lost, which torchrun notices by timeouts
 KILLS = 100  # for a percentile
 RESTARTS = ["--max-restarts", "100000"]
 
@@ -56,13 +57,27 @@ def contests() -> list[Contest]:
             "a node's processes are killed: the rest runs again",
             [
                 Subject("muster run --local-nodes", lambda: node_killed([[*local, *elastic, *RESTARTS]]), ours.absent),
+            ],
+            [Metric("since the kill", "s", [Goal(limit=1)])],
+            rounds=6,
+            warm_ups=0,
+        ),
+        # torchrun looks at its own workers only, so that of idle ones it would never notice.
+        Contest(
+            "the same, with workers that communicate by gloo",
+            [
+                Subject(
+                    "muster run --local-nodes",
+                    lambda: node_killed([[*local, *elastic, *RESTARTS]], gloo_worker()),
+                    ours.absent or torch.absent,
+                ),
                 Subject(
                     torch.title,
-                    lambda: node_killed(torchrun_nodes(torch.path, NODES, [*elastic, *torch_options])),
+                    lambda: node_killed(torchrun_nodes(torch.path, NODES, [*elastic, *torch_options]), gloo_worker()),
                     torch.absent,
                 ),
             ],
-            [Metric("since the kill", "s", [Goal(limit=1)])],
+            [Metric("since the kill", "s")],
             rounds=3,
             warm_ups=0,
         ),
@@ -90,11 +105,21 @@ def worker_killed(launchers: list[list[str]]) -> float:
         return max(event.time for event in job.wait("start", NODES * WORKERS, SOON)) - moment
 
 
-def node_killed(launchers: list[list[str]]) -> float:
-    """Not the node that holds rank 0: where torchrun's own store is, nobody of its job survives."""
-    with Job(launchers) as job:
+def gloo_worker() -> list[str]:
+    loopback = ["env", "GLOO_SOCKET_IFNAME=lo"]
+    return [*loopback, torch_python().path, str(ROOT / "bench/programs/gloo_worker.py")]
+
+
+def node_killed(launchers: list[list[str]], communicating: list[str] | None = None) -> float:
+    """Not the node of torchrun's own store, without which its whole job ends; of ours, not that of rank 0. Workers that
+    communicate are killed when they do."""
+    with Job(launchers, worker=communicating) as job:
         first = job.wait("start", NODES * WORKERS, SOON)
-        survivor = min(first, key=lambda event: event.rank).parent
+        parents = {event.parent for event in first}
+        with_store = job.processes[0].pid
+        survivor = with_store if with_store in parents else min(first, key=lambda event: event.rank).parent
+        if communicating:
+            job.wait("joined", NODES * WORKERS, SOON)
         victims = [event for event in first if event.parent != survivor]
         if len(victims) != WORKERS:
             raise Failed("not every node has started its workers")
@@ -103,7 +128,7 @@ def node_killed(launchers: list[list[str]]) -> float:
         if len(launchers) == 1 and parent_of(doomed[-1]) not in launcher_pids:
             doomed.append(parent_of(doomed[-1]))  # the warden
         moment = kill_together(doomed)
-        again = job.wait("start", WORKERS, SOON, lambda event: event.parent == survivor)
+        again = job.wait("start", WORKERS, PATIENCE, lambda event: event.parent == survivor)
         return max(event.time for event in again) - moment
 
 

@@ -19,7 +19,7 @@ from machine import compiled, muster
 
 @dataclass(frozen=True)
 class Event:
-    what: str  # "start", "term"
+    what: str  # "start", "term", "joined"
     rank: int
     pid: int
     parent: int  # the node's agent
@@ -33,7 +33,8 @@ def start_here(argv: list[str], env: dict[str, str]) -> subprocess.Popen:
 
 
 class Job:
-    """`launchers`: one command line, or one a node; each is given the worker. Ended by the with-block, whatever is left.
+    """`launchers`: one command line, or one a node; each is given the worker, by default programs/node_worker.c in
+    `worker_mode`. Ended by the with-block, whatever is left.
 
     `start` makes a process of a command line and the variables that its workers need; `folder` is where all of them see
     the same files. Workers of the first `quiet_nodes` do nothing, whatever their mode.
@@ -46,6 +47,7 @@ class Job:
         start=start_here,
         folder: str | None = None,
         quiet_nodes: int = 0,
+        worker: list[str] | None = None,
     ):
         self._folder = tempfile.TemporaryDirectory(prefix="bench_", dir=folder)
         fifo = pathlib.Path(self._folder.name) / "told"
@@ -55,9 +57,10 @@ class Job:
         self._events: list[Event] = []
         self._pids: set[int] = set()
         self._here = start is start_here
-        worker = [compiled("node_worker.c"), *filter(None, [worker_mode])]
+        worker = worker or [compiled("node_worker.c"), *filter(None, [worker_mode])]
         self.began = time.monotonic()
         env = {"BENCH_FIFO": str(fifo), "BENCH_QUIET_NODES": str(quiet_nodes)}
+        self._mark = f"BENCH_FIFO={fifo}".encode()
         self.processes = [start([*launcher, *worker], env) for launcher in launchers]
 
     def __enter__(self) -> Job:
@@ -85,7 +88,7 @@ class Job:
             pass  # nothing new
         for pid in self._pids if self._here else ():
             try:
-                if os.readlink(f"/proc/{pid}/exe") == compiled("node_worker.c"):
+                if self._mark in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
                     _kill(pid, signal.SIGKILL)
             except OSError:
                 pass  # gone
@@ -147,9 +150,9 @@ def parent_of(pid: int) -> int:
 
 
 def torchrun_nodes(path: str, count: int, options: list[str]) -> list[list[str]]:
-    """One torchrun a node, that meet on this machine."""
+    """One torchrun a node, that meet on this machine, at a store in the first."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     meet = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "bench"]
-    return [[path, "--no-python", *meet, *options] for _ in range(count)]
+    return [[path, "--no-python", *meet, "--rdzv-conf", f"is_host={int(i == 0)}", *options] for i in range(count)]
