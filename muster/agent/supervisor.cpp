@@ -60,6 +60,8 @@ constexpr Duration kDirectoryTime = std::chrono::seconds(3);
 constexpr Duration kLeastDirectoryTime = std::chrono::milliseconds(500);
 // For the base directory, before there is a lease: an automounter may have to mount it first.
 constexpr Duration kLogDirTime = std::chrono::seconds(10);
+// To see at the end that it is still there.
+constexpr Duration kLastLookTime = std::chrono::seconds(1);
 
 // The same when everything was killed.
 constexpr auto kLastFlushTime = std::chrono::milliseconds(200);
@@ -611,6 +613,12 @@ int Supervisor::conclude() {
 void Supervisor::tell_logs() {
   if (job_.flavor != Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
   if (!crew_ || crew_->plan().first_rank != 0) return;
+  // If the file system does not respond, nothing is known to be missing.
+  auto there = call_with_deadline<bool>(Deadline::in(kLastLookTime), [path = layout_->run_dir()] {
+    return ::access(path.c_str(), F_OK) == 0 || errno != ENOENT;
+  });
+  if (!there.value_or(true))
+    return console_.log().warn("logs: none, {} was removed during the run", layout_->run_dir());
   console_.log().info("logs: {}{}", layout_->run_dir(), job_.membership ? " on every node" : "");
 }
 

@@ -169,7 +169,7 @@ Result<void> Planner::plan_allocation(std::vector<cluster::Host> nodes, const No
 
 Result<void> Planner::plan_step(const NodeRange& asked, bool forced) {
   MUSTER_TRY_VOID(refuse_bound_gpus());
-  const bool meets = parsed_.given(Opt::kMasterAddr) || !text(Opt::kRdzvEndpoint).empty();
+  bool meets = parsed_.given(Opt::kMasterAddr) || !text(Opt::kRdzvEndpoint).empty();
   if (here_->adapter != Adapter::kSlurm) return plan_task(meets);
   const auto have = static_cast<int>(here_->nodes.size());
   NodeRange range = asked;
@@ -185,6 +185,10 @@ Result<void> Planner::plan_step(const NodeRange& asked, bool forced) {
                      count_of(here_->nodes.size())));
   // A range is c10d's, which numbers nodes itself.
   const bool numbered = range.min == range.max && text(Opt::kRdzvBackend) == "static";
+  if (numbered && !meets && parsed_.given(Opt::kMasterPort)) {
+    fill(Opt::kMasterAddr, here_->nodes[0].name);
+    meets = true;
+  }
   if (numbered && range.max == have) MUSTER_TRY_VOID(number_node(meets));
   derived_ = !meets;
   return plan_own_node();

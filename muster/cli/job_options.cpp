@@ -218,6 +218,9 @@ Result<std::optional<std::string>> Planner::carried_script() {
                              program, job_.host),
                  "if the script's first line starts muster with srun, leave srun out: muster starts the nodes itself"};
   MUSTER_TRY(std::string script, spooled ? facts_.read_file(program) : facts_.read_stdin());
+  if (script.empty())
+    return Error{ErrorKind::kUsage, fmt::format("'{}': the script is empty", program),
+                 spooled ? "" : "write muster run - <train.py, or name the script"};
   if (script.size() > kLongestScript)
     return Error{ErrorKind::kUsage,
                  fmt::format("'{}': the script has more than the {} MiB that can be sent to the nodes", program,

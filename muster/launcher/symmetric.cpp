@@ -163,6 +163,7 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
   if (spec.hosts == Symmetric::Hosts::kNo) return std::optional<net::Listener>();
   if (!spec.doubt.empty() && is_hosted_elsewhere(spec)) return std::optional<net::Listener>();
   std::optional<Error> first;
+  bool others = false;  // the port is another muster's, of another job
   for (uint16_t port : spec.candidates) {
     auto listener = net::listen_tcp({.port = port});
     if (listener && first)
@@ -173,9 +174,10 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
     if (!guess && !fixed) continue;
     auto ours = find_our_job({*net::parse_address("127.0.0.1", port)}, spec, kProbeTime);
     if (guess && ours) return std::optional<net::Listener>();
-    if (fixed && !ours && ours.error().kind == ErrorKind::kPeer) first->message += ": " + ours.error().message;
+    others = fixed && !ours && ours.error().kind == ErrorKind::kPeer;
+    if (others) first->message += ": " + ours.error().message;
   }
-  first->hint = spec.hosts == Symmetric::Hosts::kGuess
+  first->hint = spec.hosts == Symmetric::Hosts::kGuess && !others
                     ? "choose another one; if that is the other node of this job, give both the same --rdzv-id"
                     : "choose another one for all nodes, with --master-port or --rdzv-endpoint";
   return *first;

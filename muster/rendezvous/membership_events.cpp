@@ -48,8 +48,13 @@ std::optional<std::string> rank_refusal(const State& state, const MembershipOpti
                        options.max_nodes - 1);
   auto holder = state.by_rank.find(*join.rank);
   if (holder == state.by_rank.end()) return std::nullopt;
-  return fmt::format("node rank {} is taken by {}; {} claims it too", *join.rank,
-                     state.nodes.at(holder->second).join.host, join.host);
+  const std::string& host = state.nodes.at(holder->second).join.host;
+  if (host == join.host)
+    return fmt::format(
+        "{} already runs node rank {} of this job; if this is a second job, give each job its own --rdzv-id "
+        "or --master-port",
+        host, *join.rank);
+  return fmt::format("node rank {} is taken by {}; {} claims it too", *join.rank, host, join.host);
 }
 
 // An agent whose launcher lost sight of it may come beside the one that was started in its place.

@@ -104,8 +104,8 @@ Error another_job(std::string_view who, std::string_view theirs, std::optional<s
     text += fmt::format(": {}", theirs);
   return {
       ErrorKind::kPeer, std::move(text),
-      "give each job its own port or --rdzv-id; to make one job of both, start it with as many --nnodes and give all "
-      "its nodes the same MUSTER_TOKEN"};
+      "give each job its own port; to make one job of both, start it with as many --nnodes and give all its nodes the "
+      "same MUSTER_TOKEN"};
 }
 
 bool Token::operator==(const Token& other) const { return sodium_memcmp(data(), other.data(), kSize) == 0; }

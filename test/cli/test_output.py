@@ -145,6 +145,12 @@ class TestLogFiles:
         assert "was removed during the run: it was made again" in done.stderr
         assert (run_in(logs) / "attempt_1/0/stdout.log").read_text() == "round 1\n"
 
+    def test_a_directory_that_is_removed_in_the_last_round(self, run_muster, tmp_path):
+        logs = tmp_path / "logs"
+        done = run_muster([*ONE, "--log-dir", logs, *shell('rm -r "$LOGS"')], env={"LOGS": logs})
+        assert done.returncode == 0, done.stderr
+        assert re.search(rf"logs: none, {logs}/\S+ was removed during the run\n", done.stderr), done.stderr
+
     def test_dev_null_means_no_files(self, run_muster):
         done = run_muster([*ONE, "--log-dir", "/dev/null", "-t", "3", *shell('echo "<$TORCHELASTIC_ERROR_FILE>"')])
         assert done.stdout == "<>\n"

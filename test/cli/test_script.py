@@ -99,6 +99,19 @@ def test_the_script_comes_on_stdin(run_muster, tmp_path):
         assert list(tmp_path.iterdir()) == [], "nothing of it stays"
 
 
+def test_an_empty_script_on_stdin_is_refused(run_muster):
+    done = run_muster(["run", "-"], input="")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "muster: error: '-': the script is empty; write muster run - <train.py, or name the script\n"
+
+
+def test_a_script_on_stdin_that_does_not_fit(run_muster, tmp_path):
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # noqa: E731
+    done = run_muster(["run", "-"], input="print(1)\n", preexec_fn=limit, env={"TMPDIR": tmp_path})
+    assert done.returncode == 125, done.stderr
+    assert f"cannot keep the script in {tmp_path}/" in done.stderr and "; set TMPDIR to " in done.stderr, done.stderr
+
+
 def test_modules_and_child_processes_of_a_script_on_stdin(run_muster, tmp_path):
     (tmp_path / "beside.py").write_text("VALUE = 7\n")
     script = (

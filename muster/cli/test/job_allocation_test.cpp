@@ -438,6 +438,17 @@ TEST(Step, GivenOptionsAreObeyed) {
   EXPECT_EQ(c10d.port, 29400);
 }
 
+// On the first node of the step, as in a batch script.
+TEST(Step, APortAloneIsObeyed) {
+  for (Verb verb : {Verb::kRun, Verb::kTorchrun}) {
+    const Symmetric spec =
+        symmetric(inside("step-2-nodes-task-1"), {"--nnodes=2", "--master-port=12234", "train.py"}, verb);
+    EXPECT_EQ(spec.job.membership->rank, 1);
+    EXPECT_EQ(spec.job.membership->coordinators, std::vector<std::string>{"n1:12234"});
+    EXPECT_EQ(spec.job.rdzv_backend, "static");
+  }
+}
+
 TEST(Step, WhatOldScriptsLeaveOutIsKnown) {
   Symmetric spec = symmetric(inside("step-2-nodes-task-1"), {"--nnodes=2", "train.py"}, Verb::kTorchrun);
   EXPECT_EQ(spec.job.membership->rank, 1);

@@ -261,6 +261,7 @@ TEST(JobOptions, ScriptsThatNotEveryNodeHasTravelWithTheJob) {
 
 TEST(JobOptions, ATemporaryDirectoryThatIsNotThereIsNamed) {
   Machine machine;
+  machine.text_on_stdin = "print(1)";
   machine.variables["TMPDIR"] = "/missing/tmp";
   EXPECT_EQ(notes(machine, {"train.py"}),
             "TMPDIR is /missing/tmp, which is not a directory: temporary files go to /tmp; make it, or unset TMPDIR\n");

@@ -751,6 +751,9 @@ TEST(Refusal, SaysWhy) {
   };
   for (const Case& each : {
            Case{"n2", 1, 0, 0, "node rank 1 is taken by n1; n2 claims it too"},
+           Case{"n1", 1, 0, 0,
+                "n1 already runs node rank 1 of this job; if this is a second job, give each job its own --rdzv-id or "
+                "--master-port"},
            Case{"n2", 2, 0, 0, ""},
            Case{"n2", 2, 3, 3, ""},
            Case{"n2", 3, 0, 0, "n2 claims node rank 3; this job has the ranks 0 to 2"},
