@@ -206,8 +206,10 @@ TEST_F(LogLayoutTest, ABaseThatAnotherUserOrGroupCanChangeIsSaid) {
     return layout ? layout->warning() : layout.error().text();
   };
   const std::string can = " can rename or remove what is in it";
-  EXPECT_EQ(warning(kOther, kOther, 0755), "--log-dir " + base + ": its owner, the user with id 65534," + can + "; name a directory of your own");
-  EXPECT_EQ(warning(kOther, ::getegid(), 01777), "--log-dir " + base + ": its owner, the user with id 65534," + can + "; name a directory of your own")
+  EXPECT_EQ(warning(kOther, kOther, 0755),
+            "--log-dir " + base + ": its owner, the user with id 65534," + can + "; name a directory of your own");
+  EXPECT_EQ(warning(kOther, ::getegid(), 01777),
+            "--log-dir " + base + ": its owner, the user with id 65534," + can + "; name a directory of your own")
       << "the owner can, whatever the sticky bit says";
   EXPECT_EQ(warning(0, kOther, 02775),
             "--log-dir " + base + ": all members of the group with id 65534" + can + "; chmod +t " + base);
@@ -234,9 +236,11 @@ TEST_F(LogLayoutTest, ADirectoryThatCannotBeClosedToOthersIsSaidOnce) {
   auto joined = layout->join_job("0a1b");
   ASSERT_EQ(::umount(planted.c_str()), 0);
   ASSERT_TRUE(joined) << joined.error().text();
-  EXPECT_THAT(*layout->make_attempt(0, 1),
-              MatchesRegex("other users can write to " + planted +
-                           ", and muster cannot change its mode: .*Read-only file system; name another directory with --log-dir"));
+  EXPECT_THAT(
+      *layout->make_attempt(0, 1),
+      MatchesRegex(
+          "other users can write to " + planted +
+          ", and muster cannot change its mode: .*Read-only file system; name another directory with --log-dir"));
   EXPECT_EQ(*layout->make_attempt(1, 1), "");
 }
 
