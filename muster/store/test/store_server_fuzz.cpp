@@ -16,8 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                        {.pause_output_at = 256,
                         .max_output = 64 << 10,
                         .max_request = size_t{4} << size % 16,
-                        .max_connections_per_peer = 1 + size % 4,
-                        .ring = size % 2 == 0});
+                        .max_connections_per_peer = 1 + size % 4});
   std::array<Fd, 4> clients;
   std::string_view input(reinterpret_cast<const char*>(data), size);
   while (input.size() >= 2) {
