@@ -72,7 +72,8 @@ class Crew {
     std::vector<pid_t> pids;
   };
   std::vector<LeftRunning> left_running(TimePoint ended_by, Deadline deadline) const;
-  // Ends what is left of workers that exited with 0 by `exited_by` (unless `keep_children`) or failed by `failed_by`. Blocks until the deadline at most. Returns whether other workers have ended since.
+  // Ends what is left of workers that exited with 0 by `exited_by` (unless `keep_children`) or failed by `failed_by`.
+  // Blocks until the deadline at most. Returns whether other workers have ended since.
   bool sweep(TimePoint exited_by, TimePoint failed_by, bool keep_children, Deadline deadline);
   // Ends everything below this process; returns how much could not be ended.
   size_t end_all(Deadline deadline);

@@ -70,8 +70,8 @@ class LogLayout {
   bool made_ = false;    // a round's directories have been made
   int first_rank_ = 0;   // of the last make_attempt()
   std::string warning_;
-  std::optional<std::string>
-      exposed_;  // a directory that other users can write to; empty once make_attempt() has said so
+  // What to tell about a directory that other users can write to; empty once make_attempt() has said so.
+  std::optional<std::string> exposed_;
 };
 
 // Removes a tree of directories but for those that lead to a file.

@@ -448,7 +448,7 @@ void Supervisor::act_on(int signal) {
       if (crew_) crew_->pass_on(signal);
       break;
     case SignalMeaning::kSuspend:
-      // The other nodes would take this one for dead. Of a job that has a launcher the launcher says so.
+      // The other nodes would take this one for dead. If the job has a launcher, the launcher says so.
       if (!job_.membership)
         suspend();
       else if (!job_.membership->output_to_launcher)
