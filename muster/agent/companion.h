@@ -4,10 +4,10 @@
 #include <memory>
 #include <string_view>
 
-#include "muster/agent/console.h"
 #include "muster/base/fd.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
+#include "muster/output/console.h"
 
 namespace muster::agent {
 
@@ -24,6 +24,6 @@ class Companion {
   virtual void finish(Deadline deadline) = 0;
 };
 
-using MakeCompanion = std::function<Result<std::unique_ptr<Companion>>(net::EventLoop& loop, Console& console)>;
+using MakeCompanion = std::function<Result<std::unique_ptr<Companion>>(net::EventLoop& loop, output::Console& console)>;
 
 }  // namespace muster::agent

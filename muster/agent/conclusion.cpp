@@ -1,12 +1,12 @@
 #include "muster/agent/conclusion.h"
 
-#include "muster/agent/error_file.h"
-#include "muster/agent/publication.h"
-#include "muster/agent/stop_cause.h"
 #include "muster/base/detached_thread.h"
 #include "muster/process/own_environment.h"
 #include "muster/process/signals.h"
 #include "muster/rendezvous/protocol.h"
+#include "muster/report/error_file.h"
+#include "muster/report/publication.h"
+#include "muster/report/stop_cause.h"
 
 namespace muster::agent {
 namespace {
@@ -17,19 +17,20 @@ constexpr auto kCopyTime = std::chrono::seconds(2);  // for the file systems of 
 
 Result<void> copy_with_code(const std::string& from, const std::string& to, int code) {
   MUSTER_TRY(std::string text, read_regular_file(from));
-  MUSTER_TRY(std::string copy, error_file_with_code(text, code));
+  MUSTER_TRY(std::string copy, report::error_file_with_code(text, code));
   return write_whole_file(to, copy);
 }
 
 }  // namespace
 
-Conclusion::Conclusion(const JobSpec& job, Console& console, Events* events, const LogLayout* layout, Count count)
+Conclusion::Conclusion(const job::JobSpec& job, output::Console& console, report::Events* events,
+                       const output::LogLayout* layout, Count count)
     : job_(job),
       console_(console),
       events_(events),
       layout_(layout),
       count_(count),
-      torchrun_(job.flavor != Flavor::kMuster) {}
+      torchrun_(job.flavor != job::Flavor::kMuster) {}
 
 int Conclusion::succeeded(const Crew& crew) {
   record_ends(crew, "");
@@ -37,9 +38,9 @@ int Conclusion::succeeded(const Crew& crew) {
   return 0;
 }
 
-int Conclusion::failed(const Crew& crew, std::vector<WorkerOutcome> outcomes, Verdict verdict) {
-  const WorkerOutcome& root = outcomes[verdict.root];
-  int code = torchrun_ ? kTorchrunFailed : job_exit_code(root);
+int Conclusion::failed(const Crew& crew, std::vector<report::WorkerOutcome> outcomes, report::Verdict verdict) {
+  const report::WorkerOutcome& root = outcomes[verdict.root];
+  int code = torchrun_ ? kTorchrunFailed : report::job_exit_code(root);
   record_ends(crew, fmt::format("rank {} failed: {}", root.rank, root.status.text()));
   copy_error_file(root);
   layout_->remove_if_temporary(true);
@@ -47,18 +48,19 @@ int Conclusion::failed(const Crew& crew, std::vector<WorkerOutcome> outcomes, Ve
   return code;
 }
 
-int Conclusion::signalled(int signal, int launcher_pid, std::vector<WorkerOutcome> outcomes) {
+int Conclusion::signalled(int signal, int launcher_pid, std::vector<report::WorkerOutcome> outcomes) {
   int code = torchrun_ ? kTorchrunFailed : kSignalBase + signal;
   events_->agent_ended(fmt::format("received {}", process::signal_name(signal)), count_.restarts);
   layout_->remove_if_temporary(true);
-  Verdict verdict = judge(outcomes);
-  Report result = report("signalled", code, std::move(outcomes), std::move(verdict));
+  report::Verdict verdict = report::judge(outcomes);
+  report::Report result = report("signalled", code, std::move(outcomes), std::move(verdict));
   result.signal = signal;
-  result.note = scheduler_cause(signal, process::own_environment());
+  result.note = report::scheduler_cause(signal, process::own_environment());
   publish(result);
   if (torchrun_) {
     constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.api.SignalException";
-    console_.write(Stream::kStderr, fmt::format("{}: Process {} got signal: {}\n", kException, launcher_pid, signal));
+    console_.write(job::Stream::kStderr,
+                   fmt::format("{}: Process {} got signal: {}\n", kException, launcher_pid, signal));
   }
   return code;
 }
@@ -69,17 +71,18 @@ int Conclusion::not_started(const Error& error) {
   if (!torchrun_ && error.kind == ErrorKind::kUsage && count_.round > 0) code = kMusterFailed;
   if (events_ != nullptr) events_->agent_ended(error.text(), count_.restarts);
   if (layout_ != nullptr) layout_->remove_if_temporary(false);
-  Report result = report("muster-failed", code, {}, {});
+  report::Report result = report("muster-failed", code, {}, {});
   result.message = error.text();
-  write_report_file(job_, console_, result);
+  report::write_report_file(job_, console_, result);
   console_.log().error("{}", error.text());
   return code;
 }
 
 int Conclusion::member_ended(const Crew* crew, const rendezvous::EndJob& end) {
   record_member(crew, end.exit_code == 0 ? "" : end.reason);
-  const bool bright = wants_colour(job_) && !torchrun_;
-  if (!end.text.empty()) console_.write(Stream::kStderr, bright ? with_bright_headline(end.text) : end.text);
+  const bool bright = report::wants_colour(job_) && !torchrun_;
+  if (!end.text.empty())
+    console_.write(job::Stream::kStderr, bright ? report::with_bright_headline(end.text) : end.text);
   return torchrun_ && end.exit_code != 0 ? kTorchrunFailed : end.exit_code;
 }
 
@@ -94,21 +97,23 @@ void Conclusion::record_member(const Crew* crew, const std::string& failure) {
   layout_->remove_if_temporary(!failure.empty());
 }
 
-Report Conclusion::report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const {
-  Report report = make_report(job_, std::move(kind), exit_code, std::move(outcomes), std::move(verdict));
+report::Report Conclusion::report(std::string kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
+                                  report::Verdict verdict) const {
+  report::Report report =
+      report::make_report(job_, std::move(kind), exit_code, std::move(outcomes), std::move(verdict));
   report.round = count_.round;
   report.restarts = count_.restarts;
   return report;
 }
 
-void Conclusion::publish(const Report& report) {
-  write_report_file(job_, console_, report);
-  console_.write(Stream::kStderr, report_text(job_, report, wants_colour(job_)));
+void Conclusion::publish(const report::Report& report) {
+  report::write_report_file(job_, console_, report);
+  console_.write(job::Stream::kStderr, report::report_text(job_, report, report::wants_colour(job_)));
 }
 
 // Whoever started us as torch starts a worker reads our error file as we read our workers'.
-void Conclusion::copy_error_file(const WorkerOutcome& root) {
-  const std::string* target = find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
+void Conclusion::copy_error_file(const report::WorkerOutcome& root) {
+  const std::string* target = job::find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
   if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
   auto written = call_with_deadline<Result<void>>(
       Deadline::in(kCopyTime), [from = root.error_file_path, to = *target, code = root.status.popen_code()] {

@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "muster/agent/console.h"
 #include "muster/agent/crew.h"
-#include "muster/agent/events.h"
-#include "muster/agent/job.h"
-#include "muster/agent/log_layout.h"
-#include "muster/agent/report.h"
+#include "muster/job/spec.h"
+#include "muster/output/console.h"
+#include "muster/output/log_layout.h"
+#include "muster/report/events.h"
+#include "muster/report/report.h"
 
 namespace muster::rendezvous {
 struct EndJob;
@@ -25,11 +25,12 @@ class Conclusion {
     int restarts;
   };
   // `events` and `layout` are null when the job ended before there were any.
-  Conclusion(const JobSpec& job, Console& console, Events* events, const LogLayout* layout, Count count);
+  Conclusion(const job::JobSpec& job, output::Console& console, report::Events* events, const output::LogLayout* layout,
+             Count count);
 
   int succeeded(const Crew& crew);
-  int failed(const Crew& crew, std::vector<WorkerOutcome> outcomes, Verdict verdict);
-  int signalled(int signal, int launcher_pid, std::vector<WorkerOutcome> outcomes);
+  int failed(const Crew& crew, std::vector<report::WorkerOutcome> outcomes, report::Verdict verdict);
+  int signalled(int signal, int launcher_pid, std::vector<report::WorkerOutcome> outcomes);
   // Nothing was started, or not everything could be.
   int not_started(const Error& error);
   // One node's end of a job of several. `crew`: of its last round, null if it had none. The report is the
@@ -38,16 +39,17 @@ class Conclusion {
   int member_failed(const Crew* crew, const Error& error);
 
  private:
-  Report report(std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes, Verdict verdict) const;
-  void publish(const Report& report);
-  void copy_error_file(const WorkerOutcome& root);
+  report::Report report(std::string kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
+                        report::Verdict verdict) const;
+  void publish(const report::Report& report);
+  void copy_error_file(const report::WorkerOutcome& root);
   void record_ends(const Crew& crew, const std::string& failure);
   void record_member(const Crew* crew, const std::string& failure);
 
-  const JobSpec& job_;
-  Console& console_;
-  Events* events_;
-  const LogLayout* layout_;
+  const job::JobSpec& job_;
+  output::Console& console_;
+  report::Events* events_;
+  const output::LogLayout* layout_;
   Count count_;
   bool torchrun_;
 };

@@ -18,17 +18,17 @@ namespace {
 constexpr Duration kErrorFileTime = std::chrono::seconds(2);
 
 // The warden ends an agent that does nothing for a lease: reading error files may take a quarter of the lease at most.
-Deadline error_file_deadline(const RoundPlan& plan) {
+Deadline error_file_deadline(const job::RoundPlan& plan) {
   return Deadline::in(plan.lease == Duration::zero() ? kErrorFileTime : std::min(kErrorFileTime, plan.lease / 4));
 }
 
-void take_error_file(WorkerOutcome& outcome, const std::string& path, Deadline deadline, Log& log) {
-  auto text = read_error_file(path, deadline);
+void take_error_file(report::WorkerOutcome& outcome, const std::string& path, Deadline deadline, Log& log) {
+  auto text = report::read_error_file(path, deadline);
   if (text && !*text) return;
   if (!text && text.error().kind == ErrorKind::kTimeout)
     return log.warn("the error file of rank {}, {}, cannot be read: {}", outcome.rank, path, text.error().text());
   outcome.error_file_path = path;
-  auto parsed = text ? parse_error_file(**text) : Result<ErrorFile>(text.error());
+  auto parsed = text ? report::parse_error_file(**text) : Result<report::ErrorFile>(text.error());
   if (parsed) {
     outcome.error_file = *std::move(parsed);
   } else {
@@ -39,7 +39,7 @@ void take_error_file(WorkerOutcome& outcome, const std::string& path, Deadline d
 bool is_terminal(int fd) { return fd >= 0 && ::isatty(fd) == 1; }
 
 // What is started for the worker is the runtime, which starts the worker inside.
-void enter_container(process::SpawnSpec& spec, const JobSpec& job) {
+void enter_container(process::SpawnSpec& spec, const job::JobSpec& job) {
   container::Worker worker{.argv = std::move(spec.argv),
                            .environment = std::move(spec.environment),
                            .from_node = job.environment,
@@ -56,7 +56,8 @@ void enter_container(process::SpawnSpec& spec, const JobSpec& job) {
 
 }  // namespace
 
-Crew::Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundPlan plan, const std::string& timer_file)
+Crew::Crew(const job::JobSpec& job, const output::LogLayout& layout, output::Output& output, job::RoundPlan plan,
+           const std::string& timer_file)
     : job_(job),
       layout_(layout),
       output_(output),
@@ -75,16 +76,16 @@ Crew::Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundPla
 
 Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   Worker worker;
-  worker.placement = place_worker(plan_, static_cast<int>(workers_.size()), job_.workers);
+  worker.placement = job::place_worker(plan_, static_cast<int>(workers_.size()), job_.workers);
   int local_rank = worker.placement.local_rank;
-  worker.marker = worker_marker(round_, worker.placement.rank);
+  worker.marker = job::worker_marker(round_, worker.placement.rank);
   round_.error_file = layout_.error_file(round_.round, local_rank);
-  MUSTER_TRY(WorkerStdio stdio, output_.open(round_, worker.placement));
+  MUSTER_TRY(output::WorkerStdio stdio, output_.open(round_, worker.placement));
 
   process::SpawnSpec spec;
   spec.program = job_.command.program;
-  spec.argv = worker_argv(job_.command, local_rank);
-  spec.environment = worker_environment(job_, round_, worker.placement);
+  spec.argv = job::worker_argv(job_.command, local_rank);
+  spec.environment = job::worker_environment(job_, round_, worker.placement);
   spec.stdin_fd = stdio.stdin_fd < 0 && !stdio.stdin_null ? STDIN_FILENO : stdio.stdin_fd;
   spec.stdout_fd = stdio.stdout_fd;
   spec.stderr_fd = stdio.stderr_fd;
@@ -225,15 +226,16 @@ bool Crew::sweep(TimePoint exited_by, TimePoint failed_by, bool keep_children, D
 
 size_t Crew::end_all(Deadline deadline) { return process::kill_descendants(deadline).size(); }
 
-std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
+std::vector<report::WorkerOutcome> Crew::outcomes(Log& log) const {
   // The resolver may take its time, and torchrun alone wants the full name.
-  std::string host =
-      job_.flavor == Flavor::kMuster ? round_.host : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
+  std::string host = job_.flavor == job::Flavor::kMuster
+                         ? round_.host
+                         : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
   const Deadline error_files = error_file_deadline(plan_);
-  std::vector<WorkerOutcome> outcomes;
+  std::vector<report::WorkerOutcome> outcomes;
   for (const Worker& worker : workers_) {
     int local_rank = worker.placement.local_rank;
-    WorkerOutcome outcome;
+    report::WorkerOutcome outcome;
     outcome.rank = worker.placement.rank;
     outcome.local_rank = local_rank;
     outcome.pid = worker.child.pid;
@@ -245,8 +247,8 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
     outcome.stop_requested = worker.stop_requested;
     outcome.passed_on = worker.passed_on.contains(worker.status.signal);
     outcome.output = output_.digest(local_rank);
-    outcome.stdout_log = output_.log_file(local_rank, Stream::kStdout);
-    outcome.stderr_log = output_.log_file(local_rank, Stream::kStderr);
+    outcome.stdout_log = output_.log_file(local_rank, job::Stream::kStdout);
+    outcome.stderr_log = output_.log_file(local_rank, job::Stream::kStderr);
     outcome.oom = worker.oom;
     if (!worker.status.success())
       take_error_file(outcome, layout_.error_file(round_.round, local_rank), error_files, log);
@@ -255,13 +257,13 @@ std::vector<WorkerOutcome> Crew::outcomes(Log& log) const {
   return outcomes;
 }
 
-void Crew::record_ends(Events& events, bool failed) const {
+void Crew::record_ends(report::Events& events, bool failed) const {
   const Deadline error_files = error_file_deadline(plan_);
   for (const Worker& worker : workers_) {
     std::string raw_error;
     const std::string path = layout_.error_file(round_.round, worker.placement.local_rank);
     if (failed && !worker.status.success())
-      if (auto text = read_error_file(path, error_files); text && *text) raw_error = **std::move(text);
+      if (auto text = report::read_error_file(path, error_files); text && *text) raw_error = **std::move(text);
     events.worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, plan_.restarts, failed);
   }
 }

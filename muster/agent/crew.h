@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "muster/agent/events.h"
-#include "muster/agent/job.h"
-#include "muster/agent/log_layout.h"
-#include "muster/agent/output.h"
-#include "muster/agent/report.h"
-#include "muster/agent/worker_env.h"
+#include "muster/job/spec.h"
+#include "muster/job/worker_env.h"
+#include "muster/output/log_layout.h"
+#include "muster/output/output.h"
 #include "muster/process/oom.h"
 #include "muster/process/spawn.h"
+#include "muster/report/events.h"
+#include "muster/report/report.h"
 
 namespace muster::agent {
 
 struct Worker {
-  Placement placement;
+  job::Placement placement;
   std::string marker;  // see worker_marker()
   process::Child child;
   bool running = false;
@@ -35,7 +35,8 @@ struct Worker {
 // The workers of one round: starts them, signals them, collects them. Decides nothing.
 class Crew {
  public:
-  Crew(const JobSpec& job, const LogLayout& layout, Output& output, RoundPlan plan, const std::string& timer_file);
+  Crew(const job::JobSpec& job, const output::LogLayout& layout, output::Output& output, job::RoundPlan plan,
+       const std::string& timer_file);
 
   // Starts the worker with the next local rank. `cpus` empty: not bound.
   Result<Worker*> start_next(const std::vector<int>& cpus);
@@ -45,7 +46,7 @@ class Crew {
 
   std::vector<Worker>& workers() { return workers_; }
   const std::vector<Worker>& workers() const { return workers_; }
-  const RoundPlan& plan() const { return plan_; }
+  const job::RoundPlan& plan() const { return plan_; }
   int running() const { return running_; }
   bool anyone_failed() const;
   // The running worker with that pid, or null.
@@ -79,18 +80,18 @@ class Crew {
   size_t end_all(Deadline deadline);
 
   // For the report. `log`: where an unreadable error file is mentioned.
-  std::vector<WorkerOutcome> outcomes(Log& log) const;
+  std::vector<report::WorkerOutcome> outcomes(Log& log) const;
   // An event for each, when all have ended.
-  void record_ends(Events& events, bool failed) const;
+  void record_ends(report::Events& events, bool failed) const;
 
  private:
   void note_end(Worker& worker, process::ExitStatus status);
 
-  const JobSpec& job_;
-  const LogLayout& layout_;
-  Output& output_;
-  RoundPlan plan_;
-  RoundInfo round_;
+  const job::JobSpec& job_;
+  const output::LogLayout& layout_;
+  output::Output& output_;
+  job::RoundPlan plan_;
+  job::RoundInfo round_;
   std::vector<Worker> workers_;
   int running_ = 0;
   std::optional<process::OomCounters> oom_before_, oom_latest_;

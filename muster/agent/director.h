@@ -6,17 +6,20 @@
 #include <vector>
 
 #include "muster/agent/conclusion.h"
-#include "muster/agent/console.h"
 #include "muster/agent/crew.h"
-#include "muster/agent/events.h"
-#include "muster/agent/voice.h"
-#include "muster/agent/worker_env.h"
 #include "muster/base/result.h"
+#include "muster/job/worker_env.h"
 #include "muster/net/event_loop.h"
+#include "muster/output/console.h"
+#include "muster/report/events.h"
+#include "muster/report/voice.h"
+
+namespace muster::output {
+class Uplink;
+}
 
 namespace muster::agent {
 
-class Uplink;
 class WardenLink;
 
 // Who may use the store of a round.
@@ -28,12 +31,12 @@ struct StoreAccess {
 class NodeControl {
  public:
   virtual net::EventLoop& loop() = 0;
-  virtual Console& console() = 0;
-  virtual Voice& voice() = 0;
-  virtual Events& events() = 0;
+  virtual output::Console& console() = 0;
+  virtual report::Voice& voice() = 0;
+  virtual report::Events& events() = 0;
   virtual Crew* crew() = 0;                                  // of the current or last round; null before the first
   virtual const std::vector<int>& stop_signals() const = 0;  // that asked this process to end, in order
-  virtual Uplink* uplink() = 0;                              // null: the console is this process's own
+  virtual output::Uplink* uplink() = 0;                      // null: the console is this process's own
   virtual bool own_name_is_reachable() const = 0;            // what this machine's name resolves to is not loopback
 
   // This node has become a member of the job of that id.
@@ -42,7 +45,7 @@ class NodeControl {
   virtual Result<uint16_t> open_store(const StoreAccess& access) = 0;
   virtual void close_store() = 0;
   // Starts all workers. What comes of it: Director::round_started() or round_ended().
-  virtual void start_round(const RoundPlan& plan) = 0;
+  virtual void start_round(const job::RoundPlan& plan) = 0;
   // Asks those that run, kills them after the grace; at once when it is 0. Director::round_ended() follows.
   virtual void stop_round(int signal, Duration grace) = 0;
   // No further round comes: Director::conclude() is called when the console has caught up.
@@ -75,7 +78,7 @@ class Director {
   virtual Conclusion::Count count() const = 0;
 };
 
-std::unique_ptr<Director> make_one_node(NodeControl& node, const JobSpec& job, int warden_pid);
-std::unique_ptr<Director> make_member_node(NodeControl& node, const JobSpec& job, WardenLink& link);
+std::unique_ptr<Director> make_one_node(NodeControl& node, const job::JobSpec& job, int warden_pid);
+std::unique_ptr<Director> make_member_node(NodeControl& node, const job::JobSpec& job, WardenLink& link);
 
 }  // namespace muster::agent

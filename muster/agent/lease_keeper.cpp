@@ -15,7 +15,7 @@ constexpr Duration kLastCalls = std::chrono::seconds(15);
 
 }  // namespace
 
-LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, WardenLink& link, Handlers handlers)
+LeaseKeeper::LeaseKeeper(net::EventLoop& loop, const job::Token& token, WardenLink& link, Handlers handlers)
     : loop_(loop),
       token_(token),
       link_(link),

@@ -22,7 +22,7 @@ class LeaseKeeper {
     std::function<void()> continue_workers;               // the round stands
     std::function<void(const std::string& why)> expired;  // once: end everything of the job on this node
   };
-  LeaseKeeper(net::EventLoop& loop, const rendezvous::Token& token, WardenLink& link, Handlers handlers);
+  LeaseKeeper(net::EventLoop& loop, const job::Token& token, WardenLink& link, Handlers handlers);
   ~LeaseKeeper();
 
   // Acts on what the clock says. For a process that has just been woken up, before it does anything else.
@@ -42,7 +42,7 @@ class LeaseKeeper {
   void expire(const std::string& why);
 
   net::EventLoop& loop_;
-  rendezvous::Token token_;
+  job::Token token_;
   WardenLink& link_;
   WardenLink::Terms terms_;
   Handlers handlers_;

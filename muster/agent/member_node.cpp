@@ -5,13 +5,13 @@
 
 #include "muster/agent/director.h"
 #include "muster/agent/reach.h"
-#include "muster/agent/report/outcome_codec.h"
 #include "muster/agent/supervisor.h"
-#include "muster/agent/uplink.h"
 #include "muster/agent/warden_link.h"
 #include "muster/base/fd.h"
 #include "muster/net/interfaces.h"
+#include "muster/output/uplink.h"
 #include "muster/rendezvous/member.h"
+#include "muster/report/outcome_codec.h"
 
 namespace muster::agent {
 namespace {
@@ -25,7 +25,7 @@ constexpr auto kGoodbyeTime = std::chrono::milliseconds(200);
 
 class MemberNode final : public Director {
  public:
-  MemberNode(NodeControl& node, const JobSpec& job, WardenLink& link)
+  MemberNode(NodeControl& node, const job::JobSpec& job, WardenLink& link)
       : node_(node), job_(job), membership_(*job.membership), link_(link) {}
 
   void begin() override;
@@ -59,8 +59,8 @@ class MemberNode final : public Director {
   process::Environment interface_variables(const std::string& own_address) const;
 
   NodeControl& node_;
-  const JobSpec& job_;
-  const agent::Membership& membership_;
+  const job::JobSpec& job_;
+  const job::Membership& membership_;
   WardenLink& link_;
   std::unique_ptr<Member> member_;
   std::unique_ptr<Reach> reach_;
@@ -71,7 +71,7 @@ class MemberNode final : public Director {
   bool began_round_ = false;  // ever
   bool in_round_ = false;     // told to start; not yet told the coordinator how it ended
   bool started_ = false;      // the round, here
-  RoundPlan plan_;
+  job::RoundPlan plan_;
   std::string own_address_;
   std::optional<EndJob> end_;
   std::optional<Error> error_;
@@ -115,12 +115,12 @@ void MemberNode::begin() {
 
 // A launcher that this node cannot reach hears of it on the way by which it has started the agent.
 void MemberNode::show_waiting(const std::string& what) {
-  Console& console = node_.console();
+  output::Console& console = node_.console();
   const bool changed = std::exchange(said_waiting_, what) != what;
   if (node_.uplink() != nullptr) {
     const std::string line = fmt::format("{}{}\n", kCannotReach, what);
     if (changed) (void)write_all(STDERR_FILENO, line.data(), line.size());
-  } else if (console.is_terminal(Stream::kStderr)) {
+  } else if (console.is_terminal(job::Stream::kStderr)) {
     const auto waited = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_);
     console.set_live_line(fmt::format("muster: waiting for the coordinator ({})", what),
                           fmt::format(" · {} s", waited.count()));
@@ -143,7 +143,7 @@ void MemberNode::on(const Welcome& welcome) {
                    .coordinator = member_->coordinator(),
                    .since = member_->join_sent()});
   if (auto named = node_.join_job(welcome.job); !named) return end_with(named.error());
-  if (Uplink* uplink = node_.uplink())
+  if (output::Uplink* uplink = node_.uplink())
     uplink->connect(member_->coordinator(), membership_.token, welcome.node, welcome.lease);
   if (!node_.stop_signals().empty()) member_->tell(StopRequest{node_.stop_signals().front()});
   if (membership_.output_to_launcher || membership_.hosts_coordinator) return;
@@ -176,7 +176,7 @@ void MemberNode::on(const StartRound& start) {
   in_round_ = began_round_ = true;
   started_ = false;
   // Where everybody meets by agreement, or nobody listens yet, there is nothing to find out.
-  const bool given = membership_.store_on_coordinator_port || job_.store_host == StoreHost::kWorker;
+  const bool given = membership_.store_on_coordinator_port || job_.store_host == job::StoreHost::kWorker;
   if (start.group_rank == 0 || given)
     return this->start(start.master_addresses.empty() ? own_address_ : start.master_addresses.front());
   reach_ = std::make_unique<Reach>(
@@ -199,7 +199,7 @@ void MemberNode::start(const std::string& master_addr) {
   plan_.master_addr = master_addr;
   plan_.variables = interface_variables(own_address_);
   if (!node_.stop_signals().empty()) return cannot_start("a signal asked this node to end");
-  if (job_.flavor == Flavor::kMuster && node_.crew() != nullptr) node_.crew()->record_ends(node_.events(), true);
+  if (job_.flavor == job::Flavor::kMuster && node_.crew() != nullptr) node_.crew()->record_ends(node_.events(), true);
   node_.events().rendezvous(Clock::now() - began_, plan_.restarts);
   node_.start_round(plan_);
 }
@@ -215,7 +215,7 @@ process::Environment MemberNode::interface_variables(const std::string& own_addr
   process::Environment variables;
   const std::vector<net::InterfaceAddress> all = net::interface_addresses();
   std::string reached = net::interface_of(all, own_address);
-  auto unset = [&](const char* name) { return find_variable(job_.environment, name) == nullptr; };
+  auto unset = [&](const char* name) { return job::find_variable(job_.environment, name) == nullptr; };
   if (!membership_.interface.empty()) {
     auto chosen = net::select_interfaces(all, membership_.interface);
     if (chosen) reached = chosen->front().interface;
@@ -245,7 +245,7 @@ void MemberNode::round_ended(const std::optional<Error>& error) {
   if (error) ended.start_error = error->text();
   if (crew != nullptr && crew->plan().round == plan_.round) {
     ended.succeeded = !error && !crew->anyone_failed() && crew->workers().size() == static_cast<size_t>(job_.workers);
-    ended.outcomes = encode_outcomes(crew->outcomes(node_.console().log()));
+    ended.outcomes = report::encode_outcomes(crew->outcomes(node_.console().log()));
   }
   member_->tell(ended);
 }
@@ -267,7 +267,7 @@ void MemberNode::on(const PassSignal& pass) {
 
 void MemberNode::on(const EndJob& end) {
   end_ = end;
-  Uplink* uplink = node_.uplink();
+  output::Uplink* uplink = node_.uplink();
   if (uplink != nullptr) uplink->job_is_over();
   if (!welcomed_) {  // it came too late to be one of the job
     node_.console().set_live_line("");
@@ -283,7 +283,7 @@ void MemberNode::end_with(Error error) {
   if (end_ || error_) return;
   error_ = std::move(error);
   node_.console().set_live_line("");
-  if (Uplink* uplink = node_.uplink()) uplink->give_up();
+  if (output::Uplink* uplink = node_.uplink()) uplink->give_up();
   if (in_round_ && node_.crew() != nullptr && node_.crew()->running() > 0)
     return node_.stop_round(SIGKILL, Duration(0));
   node_.finish();
@@ -321,7 +321,7 @@ void MemberNode::all_is_gone() {
 
 }  // namespace
 
-std::unique_ptr<Director> make_member_node(NodeControl& node, const JobSpec& job, WardenLink& link) {
+std::unique_ptr<Director> make_member_node(NodeControl& node, const job::JobSpec& job, WardenLink& link) {
   return std::make_unique<MemberNode>(node, job, link);
 }
 

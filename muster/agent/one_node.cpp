@@ -1,15 +1,16 @@
 // A job that has this node alone decides for itself.
 #include "muster/agent/director.h"
-#include "muster/agent/report.h"
 #include "muster/agent/restart_policy.h"
 #include "muster/base/random.h"
+#include "muster/report/report.h"
 
 namespace muster::agent {
 namespace {
 
 class OneNode final : public Director {
  public:
-  OneNode(NodeControl& node, const JobSpec& job, int warden_pid) : node_(node), job_(job), warden_pid_(warden_pid) {
+  OneNode(NodeControl& node, const job::JobSpec& job, int warden_pid)
+      : node_(node), job_(job), warden_pid_(warden_pid) {
     plan_.world_size = plan_.role_world_size = job.workers;
     plan_.master_addr = job.master_addr;
     plan_.job = random_job_id();
@@ -29,13 +30,13 @@ class OneNode final : public Director {
   bool signalled() const { return !node_.stop_signals().empty(); }
 
   NodeControl& node_;
-  const JobSpec& job_;
+  const job::JobSpec& job_;
   int warden_pid_;
-  RoundPlan plan_;
+  job::RoundPlan plan_;
   bool failed_first_ = false;  // a worker had failed before the first signal that asked us to end
   std::optional<Error> start_error_;
-  std::vector<WorkerOutcome> outcomes_;
-  Verdict verdict_;
+  std::vector<report::WorkerOutcome> outcomes_;
+  report::Verdict verdict_;
 };
 
 void OneNode::start() {
@@ -59,8 +60,8 @@ void OneNode::round_ended(const std::optional<Error>& error) {
 bool OneNode::restart_after_failure() {
   Log& log = node_.console().log();
   outcomes_ = node_.crew()->outcomes(log);
-  verdict_ = judge(outcomes_);
-  const WorkerOutcome& root = outcomes_[verdict_.root];
+  verdict_ = report::judge(outcomes_);
+  const report::WorkerOutcome& root = outcomes_[verdict_.root];
   if (!signalled()) node_.voice().failed(root, job_.command.program);
   RestartDecision decision = decide_restart(plan_.restarts, job_.max_restarts, signalled());
   log.debug("root cause: {}", verdict_.reason);
@@ -70,7 +71,7 @@ bool OneNode::restart_after_failure() {
   }
   node_.voice().restarting(decision.reason, root);
   // torchrun says nothing of a round that is not the last.
-  if (job_.flavor == Flavor::kMuster) node_.crew()->record_ends(node_.events(), true);
+  if (job_.flavor == job::Flavor::kMuster) node_.crew()->record_ends(node_.events(), true);
   ++plan_.restarts;
   ++plan_.round;
   return true;
@@ -94,7 +95,7 @@ int OneNode::conclude(Conclusion& conclusion, const std::optional<Error>& error)
 
 }  // namespace
 
-std::unique_ptr<Director> make_one_node(NodeControl& node, const JobSpec& job, int warden_pid) {
+std::unique_ptr<Director> make_one_node(NodeControl& node, const job::JobSpec& job, int warden_pid) {
   return std::make_unique<OneNode>(node, job, warden_pid);
 }
 

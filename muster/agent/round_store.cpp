@@ -106,7 +106,7 @@ store::AcceptPeer only_members(std::vector<std::string> members, Log& log, std::
 Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Options& options) {
   RoundStore store;
   store.port_ = options.port;
-  if (options.host == StoreHost::kAgent) {
+  if (options.host == job::StoreHost::kAgent) {
     store.server_ =
         std::make_unique<store::Server>(loop, log, store::ServerOptions{.accept_peer = options.accept_peer});
     if (!options.listens) return store;
@@ -120,7 +120,7 @@ Result<RoundStore> RoundStore::open(net::EventLoop& loop, Log& log, const Option
   return store;
 }
 
-std::vector<uint16_t> ports_to_try(const PortRange& range) {
+std::vector<uint16_t> ports_to_try(const job::PortRange& range) {
   const int count = range.last - range.first + 1;
   unsigned char random[2];
   fill_random(random);
@@ -131,7 +131,7 @@ std::vector<uint16_t> ports_to_try(const PortRange& range) {
   return ports;
 }
 
-static Error every_port_taken(const PortRange& range) {
+static Error every_port_taken(const job::PortRange& range) {
   return {ErrorKind::kUsage, fmt::format("every port from {} to {} is taken", range.first, range.last),
           "give a wider --port-range"};
 }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
-#include "muster/agent/job.h"
 #include "muster/base/fd.h"
+#include "muster/job/spec.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
 #include "muster/net/interfaces.h"
@@ -20,9 +20,9 @@ namespace muster::agent {
 class RoundStore {
  public:
   struct Options {
-    StoreHost host = StoreHost::kAgent;
+    job::StoreHost host = job::StoreHost::kAgent;
     uint16_t port = 0;  // 0: a free one, of `ports` if that says which
-    PortRange ports = {};
+    job::PortRange ports = {};
     bool listens = true;  // false: somebody else has the port and hands connections over with adopt()
     store::AcceptPeer accept_peer;
   };
@@ -42,7 +42,7 @@ class RoundStore {
 };
 
 // Every port of a range, from a random place on: jobs that share it do not all try the same ones first.
-std::vector<uint16_t> ports_to_try(const PortRange& range);
+std::vector<uint16_t> ports_to_try(const job::PortRange& range);
 
 // A socket that holds a port (0: a free one) without listening: nobody gets it by chance, and a server that sets
 // SO_REUSEADDR, as PyTorch's does, can still listen on it. kUsage when somebody listens there already.

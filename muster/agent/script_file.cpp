@@ -11,7 +11,7 @@
 
 namespace muster::agent {
 
-Result<void> write_script(const Command& command) {
+Result<void> write_script(const job::Command& command) {
   if (!command.script) return {};
   const std::filesystem::path path = command.script->file;
   auto failed = [&](const Error& why) {
@@ -27,7 +27,7 @@ Result<void> write_script(const Command& command) {
 }
 
 // Byte code and the like of the script's directory goes with it.
-void remove_script(const Command& command) {
+void remove_script(const job::Command& command) {
   if (!command.script) return;
   std::error_code error;
   std::filesystem::remove_all(std::filesystem::path(command.script->file).parent_path(), error);

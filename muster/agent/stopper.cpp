@@ -4,7 +4,7 @@
 
 namespace muster::agent {
 
-Stopper::Stopper(net::EventLoop& loop, Voice& voice, Crew& crew, std::function<void(Worker&)> given_up)
+Stopper::Stopper(net::EventLoop& loop, report::Voice& voice, Crew& crew, std::function<void(Worker&)> given_up)
     : loop_(loop), voice_(voice), crew_(crew), given_up_(std::move(given_up)) {}
 
 Stopper::~Stopper() { loop_.cancel(timer_); }
@@ -38,12 +38,12 @@ void Stopper::kill_now() {
 void Stopper::take_due_step() {
   if (crew_.running() == 0) return;
   TimePoint now = Clock::now();
-  Escalation::Step step = escalation_->step_at(now);
+  job::Escalation::Step step = escalation_->step_at(now);
   if (std::exchange(step_, step) != step) {
     for (Worker& worker : crew_.workers()) {
       if (!worker.running) continue;
-      if (step == Escalation::Step::kKilled) kill(worker);
-      if (step == Escalation::Step::kAbandoned) abandon(worker);
+      if (step == job::Escalation::Step::kKilled) kill(worker);
+      if (step == job::Escalation::Step::kAbandoned) abandon(worker);
     }
   }
   loop_.cancel(timer_);

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "muster/agent/crew.h"
-#include "muster/agent/stop_policy.h"
-#include "muster/agent/voice.h"
+#include "muster/job/stop_policy.h"
 #include "muster/net/event_loop.h"
+#include "muster/report/voice.h"
 
 namespace muster::agent {
 
@@ -15,7 +15,7 @@ namespace muster::agent {
 class Stopper {
  public:
   // `given_up` is called for every worker that was abandoned, and may not destroy the Stopper.
-  Stopper(net::EventLoop& loop, Voice& voice, Crew& crew, std::function<void(Worker&)> given_up);
+  Stopper(net::EventLoop& loop, report::Voice& voice, Crew& crew, std::function<void(Worker&)> given_up);
   ~Stopper();  // no further step is taken
   Stopper(const Stopper&) = delete;
   Stopper& operator=(const Stopper&) = delete;
@@ -31,13 +31,13 @@ class Stopper {
   void abandon(Worker& worker);
 
   net::EventLoop& loop_;
-  Voice& voice_;
+  report::Voice& voice_;
   Crew& crew_;
   std::function<void(Worker&)> given_up_;
   int signal_ = 0;  // what they were asked with
   Duration grace_{};
-  std::optional<Escalation> escalation_;
-  Escalation::Step step_ = Escalation::Step::kAsked;
+  std::optional<job::Escalation> escalation_;
+  job::Escalation::Step step_ = job::Escalation::Step::kAsked;
   net::EventLoop::TimerId timer_ = 0;
 };
 

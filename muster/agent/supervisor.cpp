@@ -8,31 +8,31 @@
 #include <utility>
 
 #include "muster/agent/conclusion.h"
-#include "muster/agent/console.h"
 #include "muster/agent/crew.h"
 #include "muster/agent/director.h"
-#include "muster/agent/events.h"
 #include "muster/agent/file_timers.h"
-#include "muster/agent/log_layout.h"
-#include "muster/agent/output.h"
-#include "muster/agent/publication.h"
 #include "muster/agent/round_store.h"
 #include "muster/agent/script_file.h"
-#include "muster/agent/stop_policy.h"
 #include "muster/agent/stopper.h"
 #include "muster/agent/traces.h"
-#include "muster/agent/uplink.h"
-#include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
 #include "muster/agent/warden_watch.h"
-#include "muster/agent/worker_cpus.h"
 #include "muster/base/detached_thread.h"
+#include "muster/job/stop_policy.h"
+#include "muster/job/worker_cpus.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
+#include "muster/output/console.h"
+#include "muster/output/log_layout.h"
+#include "muster/output/output.h"
+#include "muster/output/uplink.h"
 #include "muster/process/signals.h"
 #include "muster/process/terminal.h"
 #include "muster/process/urgency.h"
+#include "muster/report/events.h"
+#include "muster/report/publication.h"
+#include "muster/report/voice.h"
 
 namespace muster::agent {
 namespace {
@@ -69,15 +69,16 @@ constexpr auto kLastFlushTime = std::chrono::milliseconds(200);
 // For the last words of a coordinator in this process to reach the other nodes.
 constexpr auto kLastWordTime = std::chrono::seconds(5);
 
-std::unique_ptr<Uplink> open_uplink(net::EventLoop& loop, const JobSpec& job) {
+std::unique_ptr<output::Uplink> open_uplink(net::EventLoop& loop, const job::JobSpec& job) {
   if (!job.membership || !job.membership->output_to_launcher) return nullptr;
-  auto uplink = Uplink::open(loop);
+  auto uplink = output::Uplink::open(loop);
   return uplink ? *std::move(uplink) : nullptr;  // no descriptors: the console is what is left
 }
 
-Console::Options console_options(const JobSpec& job, Uplink* uplink) {
-  Console::Options options{
-      .colour = wants_colour(job), .torchrun_style = job.flavor != Flavor::kMuster, .threshold = job.log_threshold};
+output::Console::Options console_options(const job::JobSpec& job, output::Uplink* uplink) {
+  output::Console::Options options{.colour = report::wants_colour(job),
+                                   .torchrun_style = job.flavor != job::Flavor::kMuster,
+                                   .threshold = job.log_threshold};
   if (uplink == nullptr) return options;
   options.colour = false;
   options.speaker = job.host;
@@ -98,7 +99,7 @@ bool name_is_reachable() {
 
 class Supervisor final : public NodeControl {
  public:
-  Supervisor(const JobSpec& job, const AgentContext& context)
+  Supervisor(const job::JobSpec& job, const AgentContext& context)
       : job_(job),
         context_(context),
         uplink_(open_uplink(loop_, job)),
@@ -108,17 +109,17 @@ class Supervisor final : public NodeControl {
   int run();
 
   net::EventLoop& loop() override { return loop_; }
-  Console& console() override { return console_; }
-  Voice& voice() override { return voice_; }
-  Events& events() override { return *events_; }
+  output::Console& console() override { return console_; }
+  report::Voice& voice() override { return voice_; }
+  report::Events& events() override { return *events_; }
   Crew* crew() override { return crew_.get(); }
   const std::vector<int>& stop_signals() const override { return stop_signals_; }
-  Uplink* uplink() override { return uplink_.get(); }
+  output::Uplink* uplink() override { return uplink_.get(); }
   bool own_name_is_reachable() const override { return name_is_reachable_; }
   Result<void> join_job(const std::string& id) override;
   Result<uint16_t> open_store(const StoreAccess& access) override;
   void close_store() override { store_.reset(); }
-  void start_round(const RoundPlan& plan) override;
+  void start_round(const job::RoundPlan& plan) override;
   void stop_round(int signal, Duration grace) override;
   void finish() override;
 
@@ -129,8 +130,8 @@ class Supervisor final : public NodeControl {
   Result<void> start_file_timers();
   void timer_expired(const TimerRequest& timer);
   Result<void> make_layout();
-  Result<void> try_start_round(const RoundPlan& plan);
-  Result<std::string> make_attempt(const RoundPlan& plan);
+  Result<void> try_start_round(const job::RoundPlan& plan);
+  Result<std::string> make_attempt(const job::RoundPlan& plan);
   std::string go_on_without_logs(const std::string& directory);
   Duration disk_patience() const;
 
@@ -164,17 +165,17 @@ class Supervisor final : public NodeControl {
   void wait_for_console();
   bool stopping_by_signal() const { return !stop_signals_.empty(); }
 
-  const JobSpec& job_;
+  const job::JobSpec& job_;
   const AgentContext& context_;
   const process::Terminal terminal_{context_.warden_pid};
   net::EventLoop loop_;
-  std::unique_ptr<Uplink> uplink_;
-  Console console_;
-  Voice voice_;
+  std::unique_ptr<output::Uplink> uplink_;
+  output::Console console_;
+  report::Voice voice_;
   std::optional<process::SignalQueue> signals_;
-  std::optional<Events> events_;
-  std::optional<LogLayout> layout_;
-  std::unique_ptr<Output> output_;
+  std::optional<report::Events> events_;
+  std::optional<output::LogLayout> layout_;
+  std::unique_ptr<output::Output> output_;
   std::unique_ptr<FileTimers> timers_;
   std::vector<std::vector<int>> cpus_;
   bool name_is_reachable_ = true;
@@ -190,7 +191,7 @@ class Supervisor final : public NodeControl {
   std::optional<Error> prepare_error_;
 
   std::vector<int> stop_signals_;  // what we were asked with, in order
-  EchoFilter echoes_;
+  job::EchoFilter echoes_;
   bool suspended_ = false;  // the workers, by suspend()
   size_t left_ = 0;         // of what the last round had started: what could not be ended
   std::optional<WardenWatch> warden_watch_;
@@ -200,7 +201,7 @@ class Supervisor final : public NodeControl {
 };
 
 Result<void> Supervisor::prepare() {
-  MUSTER_TRY_VOID(check_environment(job_));
+  MUSTER_TRY_VOID(job::check_environment(job_));
   std::vector<int> signals = forwarded_signals();
   signals.push_back(SIGCHLD);
   MUSTER_TRY(signals_, process::SignalQueue::open(signals));
@@ -212,22 +213,23 @@ Result<void> Supervisor::prepare() {
                             console_.log().error("{}; the workers of this node were ended", why);
                             end_at_once();
                           });
-  MUSTER_TRY(cpus_, cpus_of_workers(job_));
+  MUSTER_TRY(cpus_, job::cpus_of_workers(job_));
   if (uplink_)
     uplink_->on_reconnected([this] {
       console_.log().info("the connection that brings output to the launcher was lost and has been made anew");
     });
-  Events::Send send;
+  report::Events::Send send;
   if (uplink_) send = [this](std::string_view line) { uplink_->send_event(line); };
-  MUSTER_TRY(events_, Events::open(job_, console_, std::move(send)));
+  MUSTER_TRY(events_, report::Events::open(job_, console_, std::move(send)));
   MUSTER_TRY_VOID(write_script(job_.command));
   MUSTER_TRY_VOID(make_layout());
   if (!layout_->warning().empty() && is_first_node()) console_.log().warn("{}", layout_->warning());
   context_.scratch.set(layout_->temporary_tree());
   // Nobody knows the directory of files that were asked for without a place for them.
   const bool hidden = job_.output.log_dir.empty() && layout_->temporary_tree().empty();
-  if (job_.flavor == Flavor::kMuster && hidden && !job_.membership) console_.log().info("logs: {}", layout_->run_dir());
-  output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
+  if (job_.flavor == job::Flavor::kMuster && hidden && !job_.membership)
+    console_.log().info("logs: {}", layout_->run_dir());
+  output_ = std::make_unique<output::Output>(loop_, console_, job_, *layout_);
   // Before anybody waits for us: without a resolver this takes seconds.
   if (job_.membership) name_is_reachable_ = name_is_reachable();
   if (context_.make_companion) {
@@ -239,11 +241,11 @@ Result<void> Supervisor::prepare() {
 // Before anything runs: a directory that was asked for and cannot be had ends the job.
 Result<void> Supervisor::make_layout() {
   if (job_.output.log_dir.empty()) {
-    MUSTER_TRY(layout_, LogLayout::create(job_));
+    MUSTER_TRY(layout_, output::LogLayout::create(job_));
     return {};
   }
-  auto created =
-      call_with_deadline<Result<LogLayout>>(Deadline::in(kLogDirTime), [job = job_] { return LogLayout::create(job); });
+  auto created = call_with_deadline<Result<output::LogLayout>>(Deadline::in(kLogDirTime),
+                                                               [job = job_] { return output::LogLayout::create(job); });
   if (!created)
     return Error{ErrorKind::kTimeout,
                  fmt::format("cannot use the log directory {}: its file system does not respond", job_.output.log_dir),
@@ -253,9 +255,9 @@ Result<void> Supervisor::make_layout() {
 }
 
 Result<void> Supervisor::start_file_timers() {
-  const std::string* enabled = find_variable(job_.environment, "TORCHELASTIC_ENABLE_FILE_TIMER");
+  const std::string* enabled = job::find_variable(job_.environment, "TORCHELASTIC_ENABLE_FILE_TIMER");
   if (enabled == nullptr || *enabled != "1") return {};
-  const std::string* path = find_variable(job_.environment, "TORCHELASTIC_TIMER_FILE");
+  const std::string* path = job::find_variable(job_.environment, "TORCHELASTIC_TIMER_FILE");
   MUSTER_TRY(timers_, FileTimers::open(loop_, path != nullptr ? *path : default_timer_file(),
                                        [this](const TimerRequest& timer) { timer_expired(timer); }));
   return {};
@@ -330,7 +332,7 @@ Result<void> Supervisor::join_job(const std::string& id) {
   if (companion_) companion_->joined();
   if (!layout_->is_shared()) return {};
   struct Joined {
-    LogLayout layout;
+    output::LogLayout layout;
     Result<void> result;
   };
   auto joined = call_with_deadline<Joined>(Deadline::in(disk_patience()), [layout = *layout_, id]() mutable {
@@ -350,7 +352,7 @@ std::string Supervisor::go_on_without_logs(const std::string& directory) {
   return fmt::format("no log files from now on: {} is on a file system that does not respond", directory);
 }
 
-void Supervisor::start_round(const RoundPlan& plan) {
+void Supervisor::start_round(const job::RoundPlan& plan) {
   state_ = State::kStarting;
   start_error_.reset();
   spawning_ = true;
@@ -365,7 +367,7 @@ void Supervisor::start_round(const RoundPlan& plan) {
   if (!crew_ || crew_->running() == 0) loop_.defer([this] { end_round(); });
 }
 
-Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
+Result<void> Supervisor::try_start_round(const job::RoundPlan& plan) {
   TimePoint begin = Clock::now();
   if (timers_) timers_->clear();
   end_kept_children();
@@ -391,9 +393,9 @@ Result<void> Supervisor::try_start_round(const RoundPlan& plan) {
 }
 
 // The directories of the round's log files. A thread makes them in a copy of the layout, which may outlive us.
-Result<std::string> Supervisor::make_attempt(const RoundPlan& plan) {
+Result<std::string> Supervisor::make_attempt(const job::RoundPlan& plan) {
   struct Made {
-    LogLayout layout;
+    output::LogLayout layout;
     Result<std::string> note;
   };
   auto made = call_with_deadline<Made>(
@@ -433,35 +435,35 @@ void Supervisor::take_signal(int signal) {
 }
 
 void Supervisor::act_on(int signal) {
-  switch (meaning_of(signal, job_.signals_to_handle, stop_signals_)) {
-    case SignalMeaning::kStop:
+  switch (job::meaning_of(signal, job_.signals_to_handle, stop_signals_)) {
+    case job::SignalMeaning::kStop:
       stop_signals_.push_back(signal);
       stop_by_signal(signal);
       break;
-    case SignalMeaning::kKill:
+    case job::SignalMeaning::kKill:
       stop_signals_.push_back(signal);
       if (stopper_) stopper_->kill_now();
       if (director_) director_->kill_asked(signal);
       break;
-    case SignalMeaning::kPassOn:
+    case job::SignalMeaning::kPassOn:
       if (stopping_by_signal()) stop_signals_.push_back(signal);
       if (crew_) crew_->pass_on(signal);
       break;
-    case SignalMeaning::kSuspend:
+    case job::SignalMeaning::kSuspend:
       // The other nodes would take this one for dead. If the job has a launcher, the launcher says so.
       if (!job_.membership)
         suspend();
       else if (!job_.membership->output_to_launcher)
         console_.log().warn("SIGTSTP is ignored: it cannot suspend a job of several nodes");
       break;
-    case SignalMeaning::kResume:
+    case job::SignalMeaning::kResume:
       resume();
       break;
-    case SignalMeaning::kResize:
+    case job::SignalMeaning::kResize:
       if (output_) output_->window_resized();
       if (crew_) crew_->signal_all(signal);
       break;
-    case SignalMeaning::kIgnore:
+    case job::SignalMeaning::kIgnore:
       break;
   }
 }
@@ -469,8 +471,8 @@ void Supervisor::act_on(int signal) {
 void Supervisor::stop_by_signal(int signal) {
   const bool first = stop_signals_.size() == 1;
   if (state_ != State::kDraining) {
-    voice_.signal_received(signal, crew_ ? crew_->running() : 0, grace_after_signal(job_));
-    if (state_ != State::kIdle) stop_workers(signal, grace_after_signal(job_));
+    voice_.signal_received(signal, crew_ ? crew_->running() : 0, job::grace_after_signal(job_));
+    if (state_ != State::kIdle) stop_workers(signal, job::grace_after_signal(job_));
   }
   if (first && director_) director_->stop_asked(signal);
 }
@@ -515,7 +517,7 @@ void Supervisor::worker_is_gone(Worker& worker) {
   loop_.unwatch(worker.child.pidfd.get());
   worker.child.pidfd.reset();
   if (!worker.status.success() && state_ != State::kStopping) {
-    stop_workers(SIGTERM, grace_after_failure(job_));
+    stop_workers(SIGTERM, job::grace_after_failure(job_));
     director_->worker_failed(worker);
   }
   sweep_soon();
@@ -611,7 +613,7 @@ int Supervisor::conclude() {
 
 // One node speaks for all of a job: that of rank 0.
 void Supervisor::tell_logs() {
-  if (job_.flavor != Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
+  if (job_.flavor != job::Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
   if (!crew_ || crew_->plan().first_rank != 0) return;
   // If the file system does not respond, nothing is known to be missing.
   auto there = call_with_deadline<bool>(Deadline::in(kLastLookTime), [path = layout_->run_dir()] {
@@ -660,7 +662,7 @@ void Supervisor::wait_for_console() {
 
 }  // namespace
 
-int run_job(const JobSpec& job, const AgentContext& context) {
+int run_job(const job::JobSpec& job, const AgentContext& context) {
   process::prefer_short_turns();
   const int code = Supervisor(job, context).run();
   remove_script(job.command);

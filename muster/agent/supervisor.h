@@ -1,9 +1,9 @@
 #pragma once
 
 #include "muster/agent/companion.h"
-#include "muster/agent/job.h"
 #include "muster/agent/scratch_note.h"
 #include "muster/agent/warden_link.h"
+#include "muster/job/spec.h"
 
 namespace muster::agent {
 
@@ -38,6 +38,6 @@ struct AgentContext {
 //
 // A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
 // every state.
-int run_job(const JobSpec& job, const AgentContext& context);
+int run_job(const job::JobSpec& job, const AgentContext& context);
 
 }  // namespace muster::agent

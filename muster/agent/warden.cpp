@@ -16,8 +16,8 @@
 #include <string_view>
 
 #include "muster/agent/lease_keeper.h"
-#include "muster/agent/stop_policy.h"
 #include "muster/base/log.h"
+#include "muster/job/stop_policy.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
 #include "muster/process/descendants.h"
@@ -198,7 +198,7 @@ class Warden {
     if (signal == SIGTSTP) suspending_ = !lease_;  // a job of several nodes is not suspended
     if (signal == SIGCONT) suspending_ = false;
     send_signal(agent_fd_, signal);
-    if (meaning_of(signal, {}, {}) == SignalMeaning::kStop) note_stop_signal(signal);
+    if (job::meaning_of(signal, {}, {}) == job::SignalMeaning::kStop) note_stop_signal(signal);
   }
 
   void agent_may_have_stopped() {
@@ -357,7 +357,7 @@ int run_under_warden(const std::function<int(int warden_pid, int warden_pidfd)>&
   Fd self_fd = open_pidfd(self);  // opened before the fork: it can only mean this process
   if (!self_fd) return give_up(system_error(errno, "pidfd_open (muster needs Linux 5.3)"));
 
-  const bool is_member = !(options.token == rendezvous::Token());
+  const bool is_member = !(options.token == job::Token());
   const process::Terminal terminal(self);  // before a worker can change it
   // A core dump would have the token, and /proc/<pid>/environ the secret that it was made of. A worker's exec undoes
   // it.

@@ -7,7 +7,7 @@
 
 #include "muster/agent/warden_link.h"
 #include "muster/base/result.h"
-#include "muster/rendezvous/token.h"
+#include "muster/job/token.h"
 
 namespace muster::agent {
 
@@ -41,7 +41,7 @@ struct WardenOptions {
   // The agent's pulse. When it has filled in the terms of a job of several nodes the warden holds the node's lease
   // (lease_keeper.h), and ends everything, agent included, when that has expired.
   WardenLink* link = nullptr;
-  rendezvous::Token token = {};  // of a job of several nodes
+  job::Token token = {};  // of a job of several nodes
   // This process's parent, if it is the launcher of a job of several nodes; 0: it is not. While the launcher is stopped,
   // nothing on this node runs.
   pid_t launcher = 0;

@@ -38,7 +38,7 @@ void signal_inside(pid_t runtime, const std::string& marker, int signal) {
 
 }  // namespace
 
-void signal_worker(const JobSpec& job, pid_t leader, const std::string& marker, int signal) {
+void signal_worker(const job::JobSpec& job, pid_t leader, const std::string& marker, int signal) {
   using container::SignalWay;
   const SignalWay way = job.container ? container::signal_way(job.container->spec.kind) : SignalWay::kGroup;
   switch (way) {
@@ -53,7 +53,7 @@ void signal_worker(const JobSpec& job, pid_t leader, const std::string& marker, 
   process::signal_group(leader, signal);
 }
 
-process::ExitStatus status_of_worker(const JobSpec& job, process::ExitStatus status) {
+process::ExitStatus status_of_worker(const job::JobSpec& job, process::ExitStatus status) {
   constexpr int kSignalCodes = 128;
   if (!job.container || !container::says_signals_as_codes(job.container->spec.kind)) return status;
   if (status.signal == 0 && status.code > kSignalCodes && status.code <= kSignalCodes + SIGRTMAX)

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "muster/agent/log_layout.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
@@ -25,6 +24,7 @@
 #include "muster/cli/node_environment.h"
 #include "muster/cli/verbs.h"
 #include "muster/cluster/description.h"
+#include "muster/output/log_layout.h"
 #include "muster/process/own_environment.h"
 
 namespace muster::cli {
@@ -121,7 +121,7 @@ Result<JobPlan> plan_part(const cluster::Description& description, const Fd& lau
   if (verb == nullptr || verb->words != Words::kProgram)
     return Error{ErrorKind::kPeer, fmt::format("'{}' runs no program", description.verb), {}};
   Assignment assignment;
-  MUSTER_TRY(assignment.token, rendezvous::Token::parse(description.token));
+  MUSTER_TRY(assignment.token, job::Token::parse(description.token));
   assignment.endpoints = description.endpoints;
   assignment.host = description.host;
   assignment.position = description.position;
@@ -184,7 +184,7 @@ class LauncherWatch final : public agent::Companion {
     if (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))) return;
     if (link_.terms()) return loop_.unwatch(launcher_.get());
     // There are no workers yet, and nobody to say anything to.
-    agent::remove_empty_directories(scratch_.directory());
+    output::remove_empty_directories(scratch_.directory());
     std::_Exit(kMusterFailed);
   }
 
@@ -196,10 +196,10 @@ class LauncherWatch final : public agent::Companion {
 };
 
 // `launcher`: its end tells of the launcher's. `fetched`: it is a connection.
-int run_part(agent::JobSpec& job, Fd launcher, bool fetched, const std::function<void()>& at_end) {
+int run_part(job::JobSpec& job, Fd launcher, bool fetched, const std::function<void()>& at_end) {
   agent::ScratchNote scratch;
   agent::WardenLink link;
-  auto make_watch = [&](net::EventLoop& loop, agent::Console&) -> Result<std::unique_ptr<agent::Companion>> {
+  auto make_watch = [&](net::EventLoop& loop, output::Console&) -> Result<std::unique_ptr<agent::Companion>> {
     return std::unique_ptr<agent::Companion>(
         std::make_unique<LauncherWatch>(loop, std::move(launcher), fetched, link, scratch));
   };

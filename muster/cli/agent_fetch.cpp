@@ -9,8 +9,8 @@
 namespace muster::cli {
 namespace {
 
+using job::Token;
 using rendezvous::Munge;
-using rendezvous::Token;
 
 constexpr std::string_view kMunge = "munge", kKey = "key";
 

@@ -1,14 +1,14 @@
 #pragma once
 
-#include "muster/agent/job.h"
 #include "muster/cli/argument_parser.h"
 #include "muster/cli/facts.h"
+#include "muster/job/spec.h"
 
 namespace muster::cli {
 
 // What a worker executes, and by which Python (empty: by none).
 struct WorkerCommand {
-  agent::Command command;
+  job::Command command;
   std::string python;
 };
 

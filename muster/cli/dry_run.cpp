@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "muster/agent/worker_cpus.h"
-#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/container/commands.h"
+#include "muster/job/worker_cpus.h"
+#include "muster/job/worker_env.h"
 #include "muster/net/address.h"
 #include "muster/process/binding.h"
 #include "muster/process/cpus.h"
@@ -46,8 +46,8 @@ std::string gpu_of(const process::GpuCount& gpus, size_t local_rank) {
 }
 
 // What is executed: for a worker in a container the runtime, which starts it.
-std::vector<std::string> command_line(const agent::JobSpec& job, int rank, const process::Environment& environment) {
-  std::vector<std::string> argv = agent::worker_argv(job.command, rank);
+std::vector<std::string> command_line(const job::JobSpec& job, int rank, const process::Environment& environment) {
+  std::vector<std::string> argv = job::worker_argv(job.command, rank);
   if (!job.container) return argv;
   argv[0] = job.command.program;
   return container::worker_command(*job.container,
@@ -56,10 +56,10 @@ std::vector<std::string> command_line(const agent::JobSpec& job, int rank, const
 }
 
 Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process::GpuCount& gpus) {
-  const agent::JobSpec& job = plan.job;
-  MUSTER_TRY(std::vector<std::vector<int>> cpus, agent::cpus_of_workers(job));
+  const job::JobSpec& job = plan.job;
+  MUSTER_TRY(std::vector<std::vector<int>> cpus, job::cpus_of_workers(job));
   if (cpus.empty()) cpus.assign(static_cast<size_t>(job.workers), process::affinity_cpus());
-  agent::RoundInfo round;
+  job::RoundInfo round;
   round.master_addr = job.master_addr;
   round.master_port = job.master_port;
   round.job = kChosenAtStart;
@@ -67,8 +67,8 @@ Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process:
   std::vector<WorkerPlan> workers;
   for (int rank = 0; rank < job.workers; ++rank) {
     const auto index = static_cast<size_t>(rank);
-    const agent::Placement placement = agent::place_on_one_node(rank, job.workers);
-    const process::Environment environment = agent::worker_environment(job, round, placement);
+    const job::Placement placement = job::place_on_one_node(rank, job.workers);
+    const process::Environment environment = job::worker_environment(job, round, placement);
     workers.push_back({rank, cpus[index], gpu_of(gpus, index), command_line(job, rank, environment),
                        added_variables(plan, environment)});
   }

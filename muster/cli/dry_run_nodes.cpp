@@ -1,10 +1,10 @@
 #include <nlohmann/json.hpp>
 
-#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/dry_run.h"
 #include "muster/container/spec.h"
 #include "muster/environment/assignments.h"
+#include "muster/job/worker_env.h"
 
 namespace muster::cli {
 namespace {
@@ -84,17 +84,17 @@ std::string_view known_later(const JobPlan& plan, std::string_view name) {
 
 // What every worker finds beyond the environment around muster.
 process::Environment environment_of_workers(const JobPlan& plan) {
-  agent::RoundInfo round;
+  job::RoundInfo round;
   round.job = kChosenAtStart;
   round.master_addr = plan.job.master_addr;
   round.master_port = plan.job.master_port;
-  process::Environment all = added_variables(plan, agent::worker_environment(plan.job, round, {}));
+  process::Environment all = added_variables(plan, job::worker_environment(plan.job, round, {}));
   constexpr std::string_view kGiven = "--env=";  // what a launcher tells its agents
   for (const std::string& word : plan.forwarded)
     if (const size_t equals = word.find('=', kGiven.size()); word.starts_with(kGiven) && equals != std::string::npos)
       all = environment::with(all, {{word.substr(kGiven.size(), equals - kGiven.size()), word.substr(equals + 1)}});
-  const bool given = agent::find_variable(plan.job.environment, kThreads) != nullptr;
-  if (std::holds_alternative<FanOut>(plan.nodes) && !given && agent::find_variable(all, kThreads) == nullptr)
+  const bool given = job::find_variable(plan.job.environment, kThreads) != nullptr;
+  if (std::holds_alternative<FanOut>(plan.nodes) && !given && job::find_variable(all, kThreads) == nullptr)
     all.emplace_back(kThreads, "<cores of the node, divided among its workers>");
   for (auto& [name, value] : all) {
     if (auto later = known_later(plan, name); !later.empty()) value = later;

@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <map>
 
-#include "muster/agent/worker_env.h"
 #include "muster/base/fd.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/facts.h"
 #include "muster/environment/difference.h"
+#include "muster/job/token.h"
+#include "muster/job/worker_env.h"
 #include "muster/process/own_environment.h"
-#include "muster/rendezvous/token.h"
 
 namespace muster::cli {
 namespace {
@@ -21,13 +21,13 @@ namespace {
 constexpr auto kTime = std::chrono::seconds(60);  // for Python on a slow file system
 constexpr size_t kMostBytes = 16 << 20;           // that a node may say
 constexpr const char* kKeyVariable = "MUSTER_FINGERPRINT_KEY";
-static_assert(std::tuple_size_v<environment::FingerprintKey> == rendezvous::Token::kSize);
+static_assert(std::tuple_size_v<environment::FingerprintKey> == job::Token::kSize);
 
 // What muster itself gives to workers says nothing about a node.
 std::vector<std::string> own_variables() {
   std::vector<std::string> names = {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"};
-  for (const agent::Variable& variable : agent::declared_variables())
-    if (variable.set_by != agent::kSetByYou) names.emplace_back(variable.name);
+  for (const job::Variable& variable : job::declared_variables())
+    if (variable.set_by != job::kSetByYou) names.emplace_back(variable.name);
   return names;
 }
 
@@ -41,7 +41,7 @@ int compare(std::vector<environment::Fingerprint> nodes, bool json) {
 // Ours alone: a worker would not find it.
 environment::FingerprintKey take_key() {
   environment::FingerprintKey key = environment::random_fingerprint_key();
-  auto given = rendezvous::Token::parse(environment_variable(kKeyVariable).value_or(""));
+  auto given = job::Token::parse(environment_variable(kKeyVariable).value_or(""));
   if (given) std::copy_n(given->data(), key.size(), key.begin());
   ::unsetenv(kKeyVariable);
   return key;
@@ -56,7 +56,7 @@ int fingerprint_command() {
   return print(encode(print_of_node) + "\n");
 }
 
-void run_fingerprint(agent::JobSpec& job) {
+void run_fingerprint(job::JobSpec& job) {
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   job.command = {};
@@ -64,7 +64,7 @@ void run_fingerprint(agent::JobSpec& job) {
   job.command.argv = {program, std::string(kFingerprintWord)};
   job.command.template_from = job.command.argv.size();
   job.command.entrypoint = "--env-diff";
-  const rendezvous::Token key = rendezvous::Token::derive(job.membership->token.hex(), "--env-diff");
+  const job::Token key = job::Token::derive(job.membership->token.hex(), "--env-diff");
   job.environment.emplace_back(kKeyVariable, key.hex());
 }
 
@@ -88,7 +88,7 @@ int env_diff(launcher::FanOut& spec, const std::function<int()>& run, bool json)
   return compare(std::move(nodes), json);
 }
 
-int env_diff_alone(const agent::JobSpec& job, bool json) {
+int env_diff_alone(const job::JobSpec& job, bool json) {
   const environment::FingerprintKey key = environment::random_fingerprint_key();
   return compare({environment::take_fingerprint(job.host, job.environment, key, Deadline::in(kTime))}, json);
 }

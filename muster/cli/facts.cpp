@@ -13,7 +13,6 @@
 #include <string_view>
 
 #include "muster/agent/supervisor.h"
-#include "muster/agent/worker_env.h"
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
@@ -23,6 +22,7 @@
 #include "muster/cli/user_key.h"
 #include "muster/cluster/adapter.h"
 #include "muster/environment/record.h"
+#include "muster/job/worker_env.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
@@ -160,7 +160,7 @@ std::optional<process::Environment> slurm_environment() {
     auto above = muster::read_file(fmt::format("/proc/{}/comm", process->parent));
     if (!above || trim(*above) != "slurmstepd") continue;
     process::Environment environment = first_environment_of(process->pid);
-    if (agent::find_variable(environment, "SLURM_JOB_ID") == nullptr) return std::nullopt;  // it cannot be read
+    if (job::find_variable(environment, "SLURM_JOB_ID") == nullptr) return std::nullopt;  // it cannot be read
     return environment;
   }
   return std::nullopt;
@@ -171,7 +171,7 @@ std::optional<process::Environment> pbs_environment() {
   for (auto process = process::read_proc_stat(::getppid()); process;
        process = process::read_proc_stat(process->parent)) {
     process::Environment environment = first_environment_of(process->pid);
-    if (agent::find_variable(environment, "PBS_JOBID") == nullptr) break;
+    if (job::find_variable(environment, "PBS_JOBID") == nullptr) break;
     first = std::move(environment);
   }
   return first;
@@ -268,7 +268,7 @@ Facts real_facts(int launcher) {
   };
   facts.munge = [] {
     auto munge = rendezvous::Munge::open();
-    return munge && munge->seal(rendezvous::Token::random(), "").ok();
+    return munge && munge->seal(job::Token::random(), "").ok();
   };
   facts.token_file = read_token_file;
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };

@@ -1,5 +1,5 @@
-#include "muster/agent/worker_env.h"
 #include "muster/cli/job_planner.h"
+#include "muster/job/worker_env.h"
 
 // What --verbose says of a job on this node alone: what was decided, and why.
 namespace muster::cli {
@@ -24,7 +24,7 @@ std::string Planner::why_so_many() const {
 }
 
 std::string Planner::why_so_many_threads(const std::string& threads) const {
-  const std::string* before = agent::find_variable(environment_, "OMP_NUM_THREADS");
+  const std::string* before = job::find_variable(environment_, "OMP_NUM_THREADS");
   const std::string workers = counted(job_.workers, "worker");
   if (before == nullptr) return fmt::format("{} for {}", counted(facts_.usable_cores(), "core"), workers);
   return *before == threads ? "as it was set" : fmt::format("the {} that PBS has set are for {}", *before, workers);
@@ -36,12 +36,12 @@ void Planner::say_decisions() {
   say(fmt::format("{} on {}: {}", counted(job_.workers, "worker"), job_.host, why_so_many()));
   say(fmt::format("program: {}{}", job_.command.program,
                   job_.torch_version.empty() ? "" : fmt::format(" (PyTorch {})", job_.torch_version)));
-  say(fmt::format("store: {} hosts it at {}, {}", job_.store_host == agent::StoreHost::kAgent ? "muster" : "rank 0",
+  say(fmt::format("store: {} hosts it at {}, {}", job_.store_host == job::StoreHost::kAgent ? "muster" : "rank 0",
                   job_.master_addr,
                   job_.master_port == 0 ? "on a free port" : fmt::format("port {}", job_.master_port)));
   const std::string& logs = job_.output.log_dir;
   say(logs.empty() || logs == "/dev/null" ? "log files: none (--log-dir DIR keeps them)" : "log files: in " + logs);
-  if (const std::string* threads = agent::find_variable(job_.environment, "OMP_NUM_THREADS"))
+  if (const std::string* threads = job::find_variable(job_.environment, "OMP_NUM_THREADS"))
     say(fmt::format("OMP_NUM_THREADS={}: {}", *threads, why_so_many_threads(*threads)));
 }
 

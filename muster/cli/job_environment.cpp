@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/job_record.h"
 #include "muster/cli/node_environment.h"
 #include "muster/environment/assignments.h"
+#include "muster/job/worker_env.h"
 
 // What the workers of this node find: --modules, --conda, --venv, --prologue, --env, --env-file.
 namespace muster::cli {
@@ -15,8 +15,8 @@ constexpr Duration kRecordMargin = std::chrono::seconds(5);  // for what else an
 
 // Why a variable that is computed for each worker cannot be given.
 std::string why_computed(const std::string& name) {
-  for (const agent::Variable& variable : agent::declared_variables())
-    if (variable.name == name && variable.set_by == agent::kSetByMuster)
+  for (const job::Variable& variable : job::declared_variables())
+    if (variable.name == name && variable.set_by == job::kSetByMuster)
       return fmt::format("muster sets {} for each worker ({})", name, variable.meaning);
   return fmt::format("muster sets {} for each worker", name);
 }
@@ -124,7 +124,7 @@ Result<process::Environment> Planner::given_variables() {
     }
     // A file may be written for other tools as well.
     for (environment::Assignment& assignment : *assignments) {
-      if (agent::is_computed(assignment.first, wishes_.ranked)) {
+      if (job::is_computed(assignment.first, wishes_.ranked)) {
         note(LogLevel::kWarning,
              fmt::format("--env-file: {}: {}; it is left out", file, why_computed(assignment.first)));
       } else {
@@ -135,7 +135,7 @@ Result<process::Environment> Planner::given_variables() {
   for (const std::string& word : parsed_.list(Opt::kEnv)) {
     auto assignment = environment::parse_assignment(word);
     if (!assignment) return about(Opt::kEnv, assignment.error());
-    if (agent::is_computed(assignment->first, wishes_.ranked))
+    if (job::is_computed(assignment->first, wishes_.ranked))
       return about(Opt::kEnv, {ErrorKind::kUsage, why_computed(assignment->first), "leave it out"});
     if (assignment->second || !assignment_) all.push_back(*std::move(assignment));
   }

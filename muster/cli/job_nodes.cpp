@@ -88,7 +88,7 @@ Result<void> Planner::check_node_options() const {
 
 // An agent: the launcher has decided all but what this machine has.
 Result<void> Planner::plan_member() {
-  agent::Membership& membership = job_.membership.emplace();
+  job::Membership& membership = job_.membership.emplace();
   membership.token = assignment_->token;
   membership.coordinators = assignment_->endpoints;
   membership.position = assignment_->position;
@@ -186,7 +186,7 @@ void Planner::note_ignored(std::initializer_list<Opt> ids, std::string_view why,
 void Planner::finish_nodes() {
   // Workers that host the store themselves cannot have the port at which the nodes meet.
   if (job_.membership && job_.rdzv_backend == "static" && !assignment_)
-    job_.membership->store_on_coordinator_port = job_.store_host == agent::StoreHost::kAgent;
+    job_.membership->store_on_coordinator_port = job_.store_host == job::StoreHost::kAgent;
   if (FanOut* spec = fan_out()) {
     spec->membership.max_restarts = job_.max_restarts;
     spec->job = job_;

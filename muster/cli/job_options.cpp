@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <csignal>
 
-#include "muster/agent/worker_env.h"
 #include "muster/base/strings.h"
 #include "muster/cli/command.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
 #include "muster/cli/script.h"
 #include "muster/cli/values.h"
+#include "muster/job/worker_env.h"
 #include "muster/net/address.h"
 #include "muster/process/cpus.h"
 #include "muster/process/signals.h"
@@ -27,9 +27,9 @@ LogLevel torch_log_level(std::string_view name) {
 }  // namespace
 
 Result<JobPlan> Planner::plan() {
-  job_.flavor = verb_ == Verb::kRun      ? agent::Flavor::kMuster
-                : verb_ == Verb::kLaunch ? agent::Flavor::kLaunch
-                                         : agent::Flavor::kTorchrun;
+  job_.flavor = verb_ == Verb::kRun      ? job::Flavor::kMuster
+                : verb_ == Verb::kLaunch ? job::Flavor::kLaunch
+                                         : job::Flavor::kTorchrun;
   job_.host = assignment_ ? assignment_->host : net::hostname();
   plan_log_level();
   MUSTER_TRY_VOID(refuse_deep_nesting());
@@ -119,7 +119,7 @@ Result<void> Planner::refuse_unsupported() {
 // A program that starts muster for itself would do so without end, and each level multiplies its processes.
 Result<void> Planner::refuse_deep_nesting() const {
   constexpr int kDeepest = 4;
-  const int depth = agent::nesting_depth(facts_.environment);
+  const int depth = job::nesting_depth(facts_.environment);
   if (assignment_ || depth < kDeepest) return {};
   return Error{ErrorKind::kUsage,
                fmt::format("this muster runs inside of {} others, and each starts workers of its own: the program "
@@ -321,10 +321,10 @@ void Planner::hide_other_gpus() {
 
 // PBS sets OMP_NUM_THREADS for one process that has all CPUs of its chunk: that is nobody's wish for each of several.
 std::optional<int> Planner::cpus_of_pbs() const {
-  const std::string* threads = agent::find_variable(job_.environment, "OMP_NUM_THREADS");
-  const std::string* cpus = agent::find_variable(job_.environment, "NCPUS");
+  const std::string* threads = job::find_variable(job_.environment, "OMP_NUM_THREADS");
+  const std::string* cpus = job::find_variable(job_.environment, "NCPUS");
   if (!ours_ || threads == nullptr || cpus == nullptr || *cpus != *threads) return {};
-  if (agent::find_variable(job_.environment, "PBS_ENVIRONMENT") == nullptr) return {};
+  if (job::find_variable(job_.environment, "PBS_ENVIRONMENT") == nullptr) return {};
   const auto number = parse_int(*threads);
   if (!number || *number < 1 || *number > INT32_MAX) return {};
   return static_cast<int>(*number);
@@ -335,8 +335,8 @@ void Planner::plan_environment() {
   job_.environment = without_token(environment_);
   // What --env or a prologue has just set is as it was wanted.
   auto untouched = [&](const std::string& name) {
-    const std::string* before = agent::find_variable(facts_.environment, name);
-    const std::string* now = agent::find_variable(environment_, name);
+    const std::string* before = job::find_variable(facts_.environment, name);
+    const std::string* now = job::find_variable(environment_, name);
     return now == nullptr || (before != nullptr && *before == *now);
   };
   for (const auto& [name, value] : wishes_.environment) {
@@ -346,7 +346,7 @@ void Planner::plan_environment() {
   }
   if (assignment_ && nodes_here() > 1) hide_other_gpus();
   const std::optional<int> cpus = cpus_of_pbs();
-  if (agent::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr && !cpus) return;
+  if (job::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr && !cpus) return;
   // Each agent sets it for its own workers.
   const bool agents_do = fan_out() != nullptr;
   if (ours_ && !agents_do) {

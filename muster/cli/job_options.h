@@ -4,11 +4,11 @@
 #include <variant>
 #include <vector>
 
-#include "muster/agent/job.h"
 #include "muster/base/log.h"
 #include "muster/base/result.h"
 #include "muster/cli/argument_parser.h"
 #include "muster/cli/facts.h"
+#include "muster/job/spec.h"
 #include "muster/launcher/fan_out.h"
 #include "muster/launcher/symmetric.h"
 
@@ -25,7 +25,7 @@ using NodesPlan = std::variant<std::monostate, launcher::FanOut, launcher::Symme
 
 // A job ready to start, and what to say about it.
 struct JobPlan {
-  agent::JobSpec job;
+  job::JobSpec job;
   NodesPlan nodes;                         // its `job` is the one above
   std::string mode_why;                    // "--hosts names 3"
   bool workers_given = false;              // as a number
@@ -49,7 +49,7 @@ Result<JobPlan> plan_job(Verb verb, const Parsed& parsed, const Facts& facts, co
 
 // What a launcher has decided for the node of an agent that it started.
 struct Assignment {
-  rendezvous::Token token;
+  job::Token token;
   std::vector<std::string> endpoints;  // of the coordinator
   std::string host;
   int position = 0;

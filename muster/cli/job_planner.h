@@ -130,8 +130,8 @@ class Planner {
   Result<std::string> token_file() const;
   Result<std::optional<std::string>> given_secret() const;
   std::string job_name(const NodeRange& nodes, bool secret_given) const;
-  Result<rendezvous::Token> token(const std::string& meeting, const NodeRange& nodes, launcher::Symmetric& spec);
-  Result<rendezvous::Token> secret_token(const std::string& meeting, const std::optional<std::string>& secret);
+  Result<job::Token> token(const std::string& meeting, const NodeRange& nodes, launcher::Symmetric& spec);
+  Result<job::Token> secret_token(const std::string& meeting, const std::optional<std::string>& secret);
 
   // job_rendezvous.cpp: where the workers meet.
   Result<void> plan_rendezvous();
@@ -177,10 +177,10 @@ class Planner {
   std::optional<cluster::Surroundings> here_;  // where that decides
   bool derived_ = false;                       // the nodes of a step find each other by its name
   std::map<std::string, std::string> conf_;
-  agent::PortRange ports_;
+  job::PortRange ports_;
   bool loopback_ = false;  // --interface has nothing else
   JobPlan plan_;
-  agent::JobSpec& job_ = plan_.job;
+  job::JobSpec& job_ = plan_.job;
   bool old_torch_ = false;
 };
 

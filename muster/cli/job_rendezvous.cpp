@@ -110,7 +110,7 @@ std::string Planner::decimal_id() const {
 void Planner::plan_store() {
   const bool unshared = facts_.getenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1";
   const bool by_worker = text(Opt::kStore) == "worker" || (text(Opt::kStore).empty() && (old_torch_ || unshared));
-  job_.store_host = by_worker ? agent::StoreHost::kWorker : agent::StoreHost::kAgent;
+  job_.store_host = by_worker ? job::StoreHost::kWorker : job::StoreHost::kAgent;
 }
 
 }  // namespace muster::cli

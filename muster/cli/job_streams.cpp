@@ -10,7 +10,7 @@ constexpr std::string_view kTorchrunPrefix = "[${role_name}${local_rank}]:";
 }  // namespace
 
 Result<void> Planner::plan_output() {
-  agent::OutputSpec& output = job_.output;
+  job::OutputSpec& output = job_.output;
   if (plan_.env_diff) return {};  // for the launcher alone, as it is
   output.log_dir = text(Opt::kLogDir);
   job_.scheduler_job = cluster::scheduler_job(facts_.getenv);
@@ -67,14 +67,14 @@ void Planner::note_missing_ranks(Opt id, const std::set<int>& ranks) {
 }
 
 Result<void> Planner::plan_labels() {
-  agent::OutputSpec& output = job_.output;
+  job::OutputSpec& output = job_.output;
   output.prefix_template = text(Opt::kLogLinePrefixTemplate);
   if (output.prefix_template.empty())
     output.prefix_template = facts_.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE").value_or("");
   if (!ours_) {
     // Lines of many nodes on one console: torchrun's own prefix would not tell whose they are.
     if (assignment_) {
-      output.label = agent::LabelKind::kHostRank;
+      output.label = job::LabelKind::kHostRank;
     } else if (output.prefix_template.empty()) {
       output.prefix_template = kTorchrunPrefix;
     }
@@ -83,16 +83,16 @@ Result<void> Planner::plan_labels() {
   if (auto ok = check_prefix_template(output.prefix_template); !ok)
     return about(Opt::kLogLinePrefixTemplate, ok.error());
   const std::string& label = text(Opt::kLabel);
-  output.label = label == "host:rank" || (label.empty() && !alone())      ? agent::LabelKind::kHostRank
-                 : label == "rank" || (label.empty() && job_.workers > 1) ? agent::LabelKind::kRank
-                                                                          : agent::LabelKind::kNone;
+  output.label = label == "host:rank" || (label.empty() && !alone())      ? job::LabelKind::kHostRank
+                 : label == "rank" || (label.empty() && job_.workers > 1) ? job::LabelKind::kRank
+                                                                          : job::LabelKind::kNone;
   // A label that was asked for beats a template from the environment.
   if (parsed_.has(Opt::kLabel) && !parsed_.given(Opt::kLogLinePrefixTemplate)) output.prefix_template.clear();
   return {};
 }
 
 Result<void> Planner::plan_stdin() {
-  using Kind = agent::StdinSpec::Kind;
+  using Kind = job::StdinSpec::Kind;
   const std::string& who = text(Opt::kStdin);
   if (script_on_stdin() && !who.empty() && who != "none")
     return about(Opt::kStdin, {ErrorKind::kUsage, "the script itself is read from stdin, so workers cannot read it",

@@ -66,7 +66,7 @@ Result<void> Planner::plan_symmetric(const NodeRange& nodes, bool is_static) {
                                        : "start the same command, with the same --rdzv-id, on the others";
   MUSTER_TRY_VOID(plan_membership(spec.membership, is_static));
 
-  agent::Membership membership;
+  job::Membership membership;
   membership.min_nodes = nodes.min;
   membership.max_nodes = nodes.max;
   membership.join_timeout = spec.membership.join_timeout;
@@ -226,7 +226,7 @@ std::string Planner::job_name(const NodeRange& nodes, bool secret_given) const {
   std::string job = cluster::scheduler_job(facts_.getenv, facts_.read_file);
   const int allocated = here_ ? here_->allocated : 0;
   const bool spans_several = allocated > 0 && nodes.max > allocated;
-  if (secret_given && (job.empty() || spans_several)) return std::string(rendezvous::Token::kAnyJob);
+  if (secret_given && (job.empty() || spans_several)) return std::string(job::Token::kAnyJob);
   const bool in_step = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask &&
                        nodes.max <= static_cast<int>(here_->nodes.size());
   return in_step ? fmt::format("step {} of {}", here_->step_id, job) : job;
@@ -234,10 +234,10 @@ std::string Planner::job_name(const NodeRange& nodes, bool secret_given) const {
 
 // `meeting` is what all nodes of the job have in common besides: the port and the run id. Not the host of the endpoint:
 // the node that has it may be told localhost.
-Result<rendezvous::Token> Planner::token(const std::string& meeting, const NodeRange& nodes, Symmetric& spec) {
+Result<job::Token> Planner::token(const std::string& meeting, const NodeRange& nodes, Symmetric& spec) {
   MUSTER_TRY(const std::optional<std::string> secret, given_secret());
   const std::string job = job_name(nodes, secret.has_value());
-  rendezvous::Token token;
+  job::Token token;
   // All tasks of Slurm have munge, or none has; and it needs no home directory that they share.
   const bool in_slurm = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask;
   if (!secret && !parsed_.flag(Opt::kInsecure) && in_slurm && facts_.munge()) {
@@ -249,8 +249,8 @@ Result<rendezvous::Token> Planner::token(const std::string& meeting, const NodeR
   return token;
 }
 
-Result<rendezvous::Token> Planner::secret_token(const std::string& meeting, const std::optional<std::string>& secret) {
-  if (secret) return rendezvous::Token::derive_from_words(*secret, meeting);
+Result<job::Token> Planner::secret_token(const std::string& meeting, const std::optional<std::string>& secret) {
+  if (secret) return job::Token::derive_from_words(*secret, meeting);
   std::optional<std::string> key;
   if (!parsed_.flag(Opt::kInsecure)) {
     MUSTER_TRY(key, facts_.user_key(ours_ && !parsed_.flag(Opt::kDryRun)));
@@ -260,7 +260,7 @@ Result<rendezvous::Token> Planner::secret_token(const std::string& meeting, cons
            "join");
   }
   job_.membership->open_to_all = !key;
-  return rendezvous::Token::derive(key.value_or(""), meeting);
+  return job::Token::derive(key.value_or(""), meeting);
 }
 
 }  // namespace muster::cli

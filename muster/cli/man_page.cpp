@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "muster/agent/worker_env.h"
 #include "muster/base/version.h"
 #include "muster/cli/accelerate_options.h"
 #include "muster/cli/help.h"
 #include "muster/cli/verbs.h"
+#include "muster/job/worker_env.h"
 
 namespace muster::cli {
 namespace {
@@ -117,7 +117,7 @@ std::string man_page() {
                                 "Options come before the program. --a-b may be written --a_b and cut short if that "
                                 "is unambiguous. A variable in brackets gives the default of its option.");
   text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
-  for (const agent::Variable& variable : agent::declared_variables())
+  for (const job::Variable& variable : job::declared_variables())
     text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));
   return text + ".SH SEE ALSO\n.BR ssh (1),\n.BR srun (1)\n";
 }

@@ -3,8 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "muster/agent/console.h"
-#include "muster/agent/publication.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
@@ -23,6 +21,8 @@
 #include "muster/cli/node_mates.h"
 #include "muster/launcher/fan_out.h"
 #include "muster/launcher/symmetric.h"
+#include "muster/output/console.h"
+#include "muster/report/publication.h"
 
 namespace muster::cli {
 namespace {
@@ -62,7 +62,7 @@ int planning_failure(Verb verb, const std::string& program, const Error& error) 
 
 void say_note(Verb verb, const Note& note) {
   const bool ours = dialect_of(verb) == Dialect::kMuster;
-  const std::string prefix = ours ? std::string(log_prefix(note.level)) : agent::torchrun_prefix(note.level);
+  const std::string prefix = ours ? std::string(log_prefix(note.level)) : output::torchrun_prefix(note.level);
   for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, escaped(line)));
 }
 
@@ -80,8 +80,8 @@ int print_torchrun_completion(const std::string& program, const std::string& she
   return print(completion_script(*known, "torchrun"));
 }
 
-int run_alone(const agent::JobSpec& job, const std::function<void()>& at_end) {
-  agent::remove_old_report(job);
+int run_alone(const job::JobSpec& job, const std::function<void()>& at_end) {
+  report::remove_old_report(job);
   agent::ScratchNote scratch;
   agent::WardenLink link;
   return agent::run_under_warden(

@@ -13,7 +13,7 @@
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
 #include "muster/base/strings.h"
-#include "muster/rendezvous/token.h"
+#include "muster/job/token.h"
 
 namespace muster::cli {
 namespace {
@@ -69,7 +69,7 @@ Result<void> make_key(const std::string& path) {
   const std::string draft = fmt::format("{}.{}", path, random_uuid());
   Fd file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!file) return cannot_use(path, fmt::format("cannot be made: {}", system_error(errno, "open").message));
-  const std::string text = rendezvous::Token::random().hex() + "\n";
+  const std::string text = job::Token::random().hex() + "\n";
   auto written = write_all(file.get(), text.data(), text.size());
   if (written && ::fsync(file.get()) != 0) written = system_error(errno, "fsync");
   if (written && ::link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) written = system_error(errno, "link");

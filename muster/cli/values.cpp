@@ -318,7 +318,7 @@ Result<Endpoint> parse_endpoint(std::string_view text, int default_port) {
   return Endpoint{std::move(parts.host), parts.port ? *parts.port : default_port};
 }
 
-Result<agent::PortRange> parse_port_range(std::string_view text) {
+Result<job::PortRange> parse_port_range(std::string_view text) {
   const size_t dash = text.find('-');
   auto first = parse_int(text.substr(0, dash));
   auto last = dash == std::string_view::npos ? first : parse_int(text.substr(dash + 1));
@@ -326,7 +326,7 @@ Result<agent::PortRange> parse_port_range(std::string_view text) {
   if (!first || !last || *first < 1 || *last > kMost || *first > *last)
     return Error{ErrorKind::kUsage, fmt::format("'{}' is not a range of ports", text),
                  "write A-B with numbers from 1 to 65535"};
-  return agent::PortRange{static_cast<uint16_t>(*first), static_cast<uint16_t>(*last)};
+  return job::PortRange{static_cast<uint16_t>(*first), static_cast<uint16_t>(*last)};
 }
 
 bool says_yes(std::string_view answer) {

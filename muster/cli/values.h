@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-#include "muster/agent/job.h"
 #include "muster/base/result.h"
+#include "muster/job/spec.h"
 #include "muster/net/address.h"
 
 // Readers of option values. All are pure; an error is one sentence with the way out and does not name the option,
@@ -77,7 +77,7 @@ struct Endpoint {
 Result<Endpoint> parse_endpoint(std::string_view text, int default_port);
 
 // "A-B", or one port.
-Result<agent::PortRange> parse_port_range(std::string_view text);
+Result<job::PortRange> parse_port_range(std::string_view text);
 
 // What is_host of --rdzv-conf says; check_rendezvous_conf() has accepted it.
 bool says_yes(std::string_view answer);

@@ -7,7 +7,7 @@
 
 namespace muster::launcher {
 
-Result<net::Listener> open_door(const agent::PortRange& ports) {
+Result<net::Listener> open_door(const job::PortRange& ports) {
   if (ports.first == 0) return net::listen_tcp({});
   for (uint16_t port : agent::ports_to_try(ports)) {
     auto listener = net::listen_tcp({.port = port});

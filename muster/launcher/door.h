@@ -4,13 +4,13 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/agent/job.h"
+#include "muster/job/spec.h"
 #include "muster/net/socket.h"
 
 namespace muster::launcher {
 
 // A listening socket on a free port, of `ports` if that says which.
-Result<net::Listener> open_door(const agent::PortRange& ports);
+Result<net::Listener> open_door(const job::PortRange& ports);
 
 // Where a job of that id meets when nobody says which port: `first` and 15 more, the same on every node. Whoever hosts
 // takes the first that is free; who joins tries them in this order, and the handshake tells whether it is this job's.

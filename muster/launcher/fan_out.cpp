@@ -6,14 +6,12 @@
 #include <csignal>
 #include <memory>
 
-#include "muster/agent/publication.h"
-#include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
-#include "muster/agent/voice.h"
 #include "muster/agent/warden.h"
 #include "muster/base/environment.h"
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
+#include "muster/job/stop_policy.h"
 #include "muster/launcher/agents.h"
 #include "muster/launcher/door.h"
 #include "muster/launcher/head.h"
@@ -23,6 +21,8 @@
 #include "muster/process/signals.h"
 #include "muster/process/urgency.h"
 #include "muster/rendezvous/coordinator.h"
+#include "muster/report/publication.h"
+#include "muster/report/voice.h"
 
 namespace muster::launcher {
 namespace {
@@ -76,7 +76,7 @@ class FanOutRun {
 
   const FanOut& spec_;
   net::EventLoop loop_;
-  agent::Console console_;
+  output::Console console_;
   Head head_;
   std::optional<process::SignalQueue> signals_;
   std::vector<std::string> endpoints_;
@@ -94,8 +94,8 @@ class FanOutRun {
 
 FanOutRun::FanOutRun(const FanOut& spec)
     : spec_(spec),
-      console_(loop_, {.colour = agent::wants_colour(spec.job),
-                       .torchrun_style = spec.job.flavor != agent::Flavor::kMuster,
+      console_(loop_, {.colour = report::wants_colour(spec.job),
+                       .torchrun_style = spec.job.flavor != job::Flavor::kMuster,
                        .threshold = spec.job.log_threshold}),
       head_(console_, spec.job, spec_.membership),
       places_(spec.hosts.size()) {
@@ -113,7 +113,7 @@ Result<void> FanOutRun::prepare() {
   console_.hold_back();  // the nodes keep their output
   if (!spec_.job.events_file.empty()) MUSTER_TRY_VOID(head_.open_events(spec_.job.events_file));
   MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
-  agent::remove_old_report(spec_.job);
+  report::remove_old_report(spec_.job);
   if (spec_.way == Way::kLocal) {
     endpoints_ = {fmt::format("127.0.0.1:{}", listener.port)};
   } else {
@@ -125,14 +125,13 @@ Result<void> FanOutRun::prepare() {
   options.membership = spec_.membership;
   options.token = spec_.token;
   options.sealed_token = spec_.sealed_token;
-  options.stop_grace = agent::grace_after_failure(spec_.job);
+  options.stop_grace = job::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
   if (coordinator_->failure()) return *coordinator_->failure();
   coordinator_->listen(std::move(listener.fd));
   status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
   console_.on_room([this] {  // one acknowledgement is for both streams
-    if (console_.has_room(agent::Stream::kStdout) && console_.has_room(agent::Stream::kStderr))
-      coordinator_->take_output();
+    if (console_.has_room(job::Stream::kStdout) && console_.has_room(job::Stream::kStderr)) coordinator_->take_output();
   });
   return {};
 }
@@ -172,7 +171,7 @@ void FanOutRun::agent_said(int position, std::string_view line) {
 }
 
 void FanOutRun::say(int position, std::string_view line) {
-  console_.write(agent::Stream::kStderr,
+  console_.write(job::Stream::kStderr,
                  fmt::format("[{}] {}\n", spec_.hosts[static_cast<size_t>(position)].name, printable(line)));
 }
 
@@ -262,34 +261,34 @@ void FanOutRun::say_stopping(int signal) {
   const std::string name = process::signal_name(signal);
   if (nodes == 0) return console_.log().info("{}: stopping, {}", name, head_.waiting_for(coordinator_->state()));
   console_.log().info("{}: stopping the job on {} node{}, SIGKILL in {}{}", name, nodes, nodes == 1 ? "" : "s",
-                      seconds_text(agent::grace_after_signal(spec_.job)), agent::second_signal_hint(signal));
+                      seconds_text(job::grace_after_signal(spec_.job)), report::second_signal_hint(signal));
 }
 
 void FanOutRun::take_signal(int signal) {
   const size_t before = stop_signals_.size();
   const bool killed_before = killed_;
-  switch (agent::meaning_of(signal, spec_.job.signals_to_handle, stop_signals_)) {
-    case agent::SignalMeaning::kStop:
+  switch (job::meaning_of(signal, spec_.job.signals_to_handle, stop_signals_)) {
+    case job::SignalMeaning::kStop:
       stop_signals_.push_back(signal);
       say_stopping(signal);
       coordinator_->stop(signal);
       break;
-    case agent::SignalMeaning::kKill:
+    case job::SignalMeaning::kKill:
       stop_signals_.push_back(signal);
       killed_ = true;
       console_.log().warn("second SIGINT: killing all workers");
       coordinator_->kill();
       break;
-    case agent::SignalMeaning::kPassOn:
+    case job::SignalMeaning::kPassOn:
       if (!stop_signals_.empty()) stop_signals_.push_back(signal);
       coordinator_->pass_signal(signal);
       break;
-    case agent::SignalMeaning::kSuspend:
+    case job::SignalMeaning::kSuspend:
       console_.log().warn("SIGTSTP is ignored: it cannot suspend a job of several nodes");
       break;
-    case agent::SignalMeaning::kResume:
-    case agent::SignalMeaning::kResize:
-    case agent::SignalMeaning::kIgnore:
+    case job::SignalMeaning::kResume:
+    case job::SignalMeaning::kResize:
+    case job::SignalMeaning::kIgnore:
       break;
   }
   // A signal after the kill, or after the end of the job, ends the wait for the nodes. The kill itself does not: the

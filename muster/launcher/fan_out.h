@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "muster/agent/job.h"
 #include "muster/cluster/description.h"
 #include "muster/cluster/hosts.h"
 #include "muster/cluster/pbs/starter.h"
 #include "muster/cluster/ssh/starter.h"
+#include "muster/job/spec.h"
+#include "muster/job/token.h"
 #include "muster/rendezvous/membership.h"
-#include "muster/rendezvous/token.h"
 
 namespace muster::launcher {
 
@@ -27,7 +27,7 @@ inline bool is_scheduler(Way way) { return way == Way::kSlurm || way == Way::kPb
 // A job on several nodes that this process starts: `muster run --hosts`, `--hostfile`, `--local-nodes`, or inside an
 // allocation.
 struct FanOut {
-  agent::JobSpec job;  // for what this process itself does: console, signals, report
+  job::JobSpec job;  // for what this process itself does: console, signals, report
   std::vector<cluster::Host> hosts;
   Way way = Way::kSsh;
   std::string program;  // our own binary: absolute path
@@ -36,11 +36,11 @@ struct FanOut {
   cluster::pbs::Options pbs;  // but for program, fetch and ssh
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
-  rendezvous::Token token = rendezvous::Token::random();
+  job::Token token = job::Token::random();
   std::string nonce;         // with a scheduler: as in cluster::Fetch
   std::string sealed_token;  // with munge: for the agents that ask; else they have the user's key
   rendezvous::MembershipOptions membership;
-  agent::PortRange ports;
+  job::PortRange ports;
   std::string interface;  // --interface; empty: any
   // How long the agents may take to finish when the job is over and they have said all; they are not waited for
   // without.

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <csignal>
 
-#include "muster/agent/publication.h"
-#include "muster/agent/report/outcome_codec.h"
-#include "muster/agent/report/words.h"
-#include "muster/agent/stop_cause.h"
 #include "muster/base/printable.h"
 #include "muster/process/own_environment.h"
 #include "muster/process/signals.h"
+#include "muster/report/outcome_codec.h"
+#include "muster/report/publication.h"
+#include "muster/report/stop_cause.h"
+#include "muster/report/words.h"
 
 namespace muster::launcher {
 
@@ -59,7 +59,7 @@ std::string without_times(std::string_view text) {
 }
 
 // The same way of failing has the same text, whichever pid, address or time it speaks of.
-std::string fingerprint_of(const agent::WorkerOutcome& root) {
+std::string fingerprint_of(const report::WorkerOutcome& root) {
   const std::string& exception = root.output.exception_line;
   return fmt::format("rank {}: {}", root.rank,
                      exception.empty() ? root.status.text() : exception.substr(0, exception.find(':')));
@@ -67,7 +67,7 @@ std::string fingerprint_of(const agent::WorkerOutcome& root) {
 
 }  // namespace
 
-Head::Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership)
+Head::Head(output::Console& console, const job::JobSpec& job, const rendezvous::MembershipOptions& membership)
     : console_(console), job_(job), membership_(membership) {}
 
 void Head::set_progress(int position, const std::string& what) { notes_[position].progress(what); }
@@ -79,7 +79,7 @@ void Head::show_waiting(const State& state, TimePoint now) {
   const bool waits = state.round_state == RoundState::kNone || state.round_state == RoundState::kStopping;
   const Duration elapsed = now - state.began;
   if (over() || !waits || !state.gathering || elapsed < kSilence) return hide_waiting();
-  if (console_.is_terminal(agent::Stream::kStderr)) {
+  if (console_.is_terminal(job::Stream::kStderr)) {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(elapsed).count();
     console_.set_live_line("muster: " + waiting_for(state), fmt::format(" · {} s", seconds));
     live_line_ = true;
@@ -158,8 +158,8 @@ void Head::changed(const State& state, const Decision& decision) {
 // ": rank 3 on n2 failed (exit code 1: ValueError: bad batch)"; empty if the round does not begin because of a failure.
 std::string Head::cause_of_restart(const State& state) const {
   if (!state.counts_as_restart || outcomes_.empty() || !verdict_.has_root_cause()) return {};
-  const agent::WorkerOutcome& root = outcomes_[verdict_.root];
-  return fmt::format(": rank {} on {} failed ({})", root.rank, root.host, agent::failure_in_short(root));
+  const report::WorkerOutcome& root = outcomes_[verdict_.root];
+  return fmt::format(": rank {} on {} failed ({})", root.rank, root.host, report::failure_in_short(root));
 }
 
 void Head::log_once(const std::string& reason) {
@@ -183,7 +183,7 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
     if (!node.start_error.empty() && start_error_.empty())
       start_error_ = fmt::format("{}: {}", node.host, node.start_error);
     if (node.bytes.empty()) continue;
-    auto decoded = agent::decode_outcomes(node.bytes, node.clock_offset.value_or(Duration(0)));
+    auto decoded = report::decode_outcomes(node.bytes, node.clock_offset.value_or(Duration(0)));
     if (!decoded) {
       console_.log().warn("{}: {}", node.host, decoded.error().message);
       continue;
@@ -198,15 +198,15 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
     failure.can_restart = false;
     return failure;
   }
-  verdict_ = agent::judge(outcomes_);
+  verdict_ = report::judge(outcomes_);
   console_.log().debug("root cause: {}", verdict_.reason);
-  const agent::WorkerOutcome& root = outcomes_[verdict_.root];
+  const report::WorkerOutcome& root = outcomes_[verdict_.root];
   failure.rank = root.rank;
   failure.host = root.host;
   failure.fingerprint = fingerprint_of(root);
   failure.after = root.ended - root.started;
-  failure.text = fmt::format("rank {} on {} failed: {}", root.rank, root.host, agent::how_it_ended(root));
-  failure.exit_code = torchrun() ? kTorchrunFailed : agent::job_exit_code(root);
+  failure.text = fmt::format("rank {} on {} failed: {}", root.rank, root.host, report::how_it_ended(root));
+  failure.exit_code = torchrun() ? kTorchrunFailed : report::job_exit_code(root);
   return failure;
 }
 
@@ -220,12 +220,12 @@ std::string Head::ended(const Decision& decision) {
   hide_waiting();
   if (decision.ending == "signalled") {
     // The nodes hear nothing meanwhile, and take a coordinator that is silent for a lease for lost.
-    const Duration longest = std::min(agent::kSchedulerTime, membership_.lease / 2);
-    stop_cause_ = agent::scheduler_cause(signal_.value_or(SIGTERM), process::own_environment(), longest);
+    const Duration longest = std::min(report::kSchedulerTime, membership_.lease / 2);
+    stop_cause_ = report::scheduler_cause(signal_.value_or(SIGTERM), process::own_environment(), longest);
   }
   if (on_ended) on_ended();
   if (decision.ending == "succeeded") return {};
-  return agent::report_text(job_, make_report(), false);
+  return report::report_text(job_, make_report(), false);
 }
 
 int Head::exit_code() const {
@@ -249,10 +249,10 @@ std::vector<std::string> Head::missing_nodes(size_t refusals_told) const {
   return missing;
 }
 
-agent::Report Head::make_report() const {
+report::Report Head::make_report() const {
   const std::string& ending = ending_->ending;
   const bool by_worker = (ending == "worker-failed" || ending == "crash-loop") && start_error_.empty();
-  agent::Report report = agent::make_report(job_, ending, exit_code(), outcomes_, verdict_, true);
+  report::Report report = report::make_report(job_, ending, exit_code(), outcomes_, verdict_, true);
   report.round = round_;
   report.restarts = restarts_;
   report.lost_nodes = lost_;
@@ -262,8 +262,8 @@ agent::Report Head::make_report() const {
   }
   // No worker is to blame: whoever fell did so because of what is said here.
   report.note.clear();
-  for (agent::Blame& blame : report.verdict.blames)
-    if (blame == agent::Blame::kRootCause) blame = agent::Blame::kPeer;
+  for (report::Blame& blame : report.verdict.blames)
+    if (blame == report::Blame::kRootCause) blame = report::Blame::kPeer;
   report.message = start_error_.empty() ? ending_->reason : start_error_;
   if (!start_error_.empty()) report.kind = "muster-failed";
   if (ending == "signalled") {
@@ -289,11 +289,11 @@ agent::Report Head::make_report() const {
 
 void Head::publish() {
   if (!ending_ || ending_->ending == "succeeded") return;
-  console_.write(agent::Stream::kStderr, agent::report_text(job_, make_report(), agent::wants_colour(job_)));
+  console_.write(job::Stream::kStderr, report::report_text(job_, make_report(), report::wants_colour(job_)));
 }
 
 void Head::write_report() {
-  if (ending_ && ending_->ending != "succeeded") agent::write_report_file(job_, console_, make_report());
+  if (ending_ && ending_->ending != "succeeded") report::write_report_file(job_, console_, make_report());
 }
 
 void Head::show_progress(const std::string& host, const std::string& text) {
@@ -303,7 +303,7 @@ void Head::show_progress(const std::string& host, const std::string& text) {
 }
 
 Result<void> Head::open_events(const std::string& path) {
-  MUSTER_TRY(events_, agent::EventsFile::open(path));
+  MUSTER_TRY(events_, report::EventsFile::open(path));
   return {};
 }
 
@@ -323,7 +323,7 @@ bool Head::output(const std::string& host, const rendezvous::Chunk& chunk) {
     on_stdout(host, chunk.bytes);
     return true;
   }
-  const auto stream = chunk.stream == 0 ? agent::Stream::kStdout : agent::Stream::kStderr;
+  const auto stream = chunk.stream == 0 ? job::Stream::kStdout : job::Stream::kStderr;
   const void* writer = &writers_[fmt::format("{}/{}", host, chunk.stream)];
   console_.begin(stream, writer).append(chunk.bytes);
   console_.commit(stream);

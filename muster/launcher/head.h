@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "muster/agent/console.h"
-#include "muster/agent/events.h"
-#include "muster/agent/job.h"
-#include "muster/agent/report.h"
+#include "muster/job/spec.h"
 #include "muster/launcher/host_note.h"
+#include "muster/output/console.h"
 #include "muster/rendezvous/coordinator.h"
+#include "muster/report/events.h"
+#include "muster/report/report.h"
 
 namespace muster::launcher {
 
@@ -20,7 +20,7 @@ namespace muster::launcher {
 // the end. Runs beside the coordinator: in the launcher, or on the node that hosts.
 class Head : public rendezvous::CoordinatorClient {
  public:
-  Head(agent::Console& console, const agent::JobSpec& job, const rendezvous::MembershipOptions& membership);
+  Head(output::Console& console, const job::JobSpec& job, const rendezvous::MembershipOptions& membership);
 
   // --events: those of all nodes go there. Emptied at once.
   Result<void> open_events(const std::string& path);
@@ -63,15 +63,15 @@ class Head : public rendezvous::CoordinatorClient {
   std::function<std::string(const std::string& name)> on_describe;
 
  private:
-  agent::Report make_report() const;
+  report::Report make_report() const;
   std::vector<std::string> missing_nodes(size_t refusals_told) const;
   std::string cause_of_restart(const rendezvous::State& state) const;
   void log_once(const std::string& reason);
   void show_progress(const std::string& host, const std::string& text);
-  bool torchrun() const { return job_.flavor != agent::Flavor::kMuster; }
+  bool torchrun() const { return job_.flavor != job::Flavor::kMuster; }
 
-  agent::Console& console_;
-  const agent::JobSpec& job_;
+  output::Console& console_;
+  const job::JobSpec& job_;
   const rendezvous::MembershipOptions& membership_;
   std::map<int, HostNote> notes_;                // by position
   std::set<int> hopeless_;                       // positions: why is part of the reason that the job ends with
@@ -88,12 +88,12 @@ class Head : public rendezvous::CoordinatorClient {
   std::string stop_cause_;  // what the scheduler says of that signal; empty if it says nothing
 
   int judged_round_ = -1;
-  std::vector<agent::WorkerOutcome> outcomes_;  // of that round
-  agent::Verdict verdict_;
+  std::vector<report::WorkerOutcome> outcomes_;  // of that round
+  report::Verdict verdict_;
   std::string start_error_;
   std::optional<rendezvous::Decision> ending_;
   TimePoint last_output_ = Clock::now();
-  agent::EventsFile events_;
+  report::EventsFile events_;
   std::map<std::string, char> writers_;  // whose unfinished line the console shows: by host and stream
 };
 

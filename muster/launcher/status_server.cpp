@@ -107,7 +107,7 @@ std::vector<std::string> still_gone(const rendezvous::State& state) {
 
 class StatusServer::Impl {
  public:
-  Impl(net::EventLoop& loop, const agent::JobSpec& job, const rendezvous::Coordinator& coordinator, const Head& head,
+  Impl(net::EventLoop& loop, const job::JobSpec& job, const rendezvous::Coordinator& coordinator, const Head& head,
        std::string mode)
       : loop_(loop), job_(job), coordinator_(coordinator), head_(head), mode_(std::move(mode)) {}
   ~Impl() {
@@ -212,7 +212,7 @@ class StatusServer::Impl {
   }
 
   net::EventLoop& loop_;
-  const agent::JobSpec& job_;
+  const job::JobSpec& job_;
   const rendezvous::Coordinator& coordinator_;
   const Head& head_;
   std::string mode_;
@@ -223,7 +223,7 @@ class StatusServer::Impl {
   TimePoint began_ = Clock::now();
 };
 
-std::unique_ptr<StatusServer> StatusServer::open(net::EventLoop& loop, Log& log, const agent::JobSpec& job,
+std::unique_ptr<StatusServer> StatusServer::open(net::EventLoop& loop, Log& log, const job::JobSpec& job,
                                                  const rendezvous::Coordinator& coordinator, const Head& head,
                                                  std::string mode) {
   auto impl = std::make_unique<Impl>(loop, job, coordinator, head, std::move(mode));

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "muster/agent/job.h"
 #include "muster/base/log.h"
+#include "muster/job/spec.h"
 #include "muster/launcher/head.h"
 #include "muster/net/event_loop.h"
 #include "muster/rendezvous/coordinator.h"
@@ -21,7 +21,7 @@ std::vector<std::string> still_gone(const rendezvous::State& state);
 // without it where it cannot be made; a reader that does not read delays nobody.
 class StatusServer {
  public:
-  static std::unique_ptr<StatusServer> open(net::EventLoop& loop, Log& log, const agent::JobSpec& job,
+  static std::unique_ptr<StatusServer> open(net::EventLoop& loop, Log& log, const job::JobSpec& job,
                                             const rendezvous::Coordinator& coordinator, const Head& head,
                                             std::string mode);
   ~StatusServer();  // removes the socket

@@ -3,12 +3,11 @@
 #include <optional>
 #include <thread>
 
-#include "muster/agent/publication.h"
-#include "muster/agent/stop_policy.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/traces.h"
 #include "muster/agent/warden.h"
 #include "muster/base/strings.h"
+#include "muster/job/stop_policy.h"
 #include "muster/launcher/head.h"
 #include "muster/launcher/status_server.h"
 #include "muster/net/interfaces.h"
@@ -17,6 +16,7 @@
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/fetch.h"
 #include "muster/rendezvous/munge.h"
+#include "muster/report/publication.h"
 
 namespace muster::launcher {
 namespace {
@@ -28,14 +28,14 @@ constexpr auto kShowPeriod = std::chrono::milliseconds(250);
 // The coordinator in the agent's process, on the agent's loop.
 class HostedCoordinator final : public agent::Companion {
  public:
-  HostedCoordinator(net::EventLoop& loop, agent::Console& console, const Symmetric& spec, Fd listener)
+  HostedCoordinator(net::EventLoop& loop, output::Console& console, const Symmetric& spec, Fd listener)
       : loop_(loop), head_(console, spec.job, spec.membership) {
-    agent::remove_old_report(spec.job);
+    report::remove_old_report(spec.job);
     rendezvous::CoordinatorOptions options;
     options.membership = spec.membership;
     options.token = spec.job.membership->token;
     options.sealed_token = spec.sealed_token;
-    options.stop_grace = agent::grace_after_failure(spec.job);
+    options.stop_grace = job::grace_after_failure(spec.job);
     if (spec.job.membership->store_on_coordinator_port) options.master_addr = spec.host;
     coordinator_ = std::make_unique<rendezvous::Coordinator>(loop, console.log(), std::move(options), head_);
     coordinator_->listen(std::move(listener));
@@ -77,8 +77,8 @@ constexpr auto kTurn = std::chrono::seconds(5);
 constexpr auto kLookUpTime = std::chrono::seconds(15);  // the resolver asks a second server after 5 s
 constexpr auto kLookUpPause = std::chrono::seconds(1);
 
-Result<rendezvous::Token> fetch_sealed(const rendezvous::Munge& munge, const std::vector<net::Address>& addresses,
-                                       const std::string& sealed_as, Deadline deadline, TimePoint began) {
+Result<job::Token> fetch_sealed(const rendezvous::Munge& munge, const std::vector<net::Address>& addresses,
+                                const std::string& sealed_as, Deadline deadline, TimePoint began) {
   return rendezvous::fetch_token(
       addresses, [&](const std::string& credential) { return munge.unseal(credential, sealed_as); }, deadline, began);
 }
@@ -92,8 +92,8 @@ Error nobody_to_ask(const Symmetric& spec, const Error& why, Duration waited) {
 
 // From whoever hosts, who may not be there yet, nor have a name that is known here. A signal ends the process, which
 // has nothing to clean up yet.
-Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
-  const agent::Membership& membership = *spec.job.membership;
+Result<job::Token> fetch_from_host(const Symmetric& spec) {
+  const job::Membership& membership = *spec.job.membership;
   const TimePoint began = Clock::now(), end = began + membership.join_timeout;
   MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
   Log log = Log::to_stderr(spec.job.log_threshold);
@@ -117,14 +117,14 @@ Result<rendezvous::Token> fetch_from_host(const Symmetric& spec) {
 // The token of a job that hands it out by munge, on either side.
 Result<void> agree_on_token(Symmetric& spec, bool hosts) {
   if (spec.sealed_as.empty()) return {};
-  rendezvous::Token& token = spec.job.membership->token;
+  job::Token& token = spec.job.membership->token;
   const std::string job = token.job();
   if (!hosts) {
     MUSTER_TRY(token, fetch_from_host(spec));
     token.set_job(job);
     return {};
   }
-  token = rendezvous::Token::random();
+  token = job::Token::random();
   token.set_job(job);
   MUSTER_TRY(rendezvous::Munge munge, rendezvous::Munge::open());
   MUSTER_TRY(spec.sealed_token, munge.seal(token, spec.sealed_as));
@@ -187,7 +187,7 @@ Result<std::optional<net::Listener>> open_endpoint(const Symmetric& spec) {
 
 Result<int> run_symmetric(Symmetric spec) {
   MUSTER_TRY(std::optional<net::Listener> listener, open_endpoint(spec));
-  agent::Membership& membership = *spec.job.membership;
+  job::Membership& membership = *spec.job.membership;
   MUSTER_TRY_VOID(agree_on_token(spec, listener.has_value()));
   if (listener) {
     membership.hosts_coordinator = true;
@@ -200,7 +200,7 @@ Result<int> run_symmetric(Symmetric spec) {
   agent::WardenLink link;
   agent::MakeCompanion make_companion;
   if (listener)
-    make_companion = [&](net::EventLoop& loop, agent::Console& console) -> Result<std::unique_ptr<agent::Companion>> {
+    make_companion = [&](net::EventLoop& loop, output::Console& console) -> Result<std::unique_ptr<agent::Companion>> {
       auto hosted = std::make_unique<HostedCoordinator>(loop, console, spec, std::move(listener->fd));
       if (hosted->failure()) return *hosted->failure();
       return std::unique_ptr<agent::Companion>(std::move(hosted));

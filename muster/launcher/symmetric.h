@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "muster/agent/companion.h"
-#include "muster/agent/job.h"
+#include "muster/job/spec.h"
 #include "muster/rendezvous/membership.h"
 
 namespace muster::launcher {
 
 // A job on several nodes, each of which runs its own muster, as torchrun is used.
 struct Symmetric {
-  agent::JobSpec job;  // with job.membership: token, coordinators (the endpoint), node rank, sizes
+  job::JobSpec job;  // with job.membership: token, coordinators (the endpoint), node rank, sizes
   rendezvous::MembershipOptions membership;  // of the coordinator, on the node that hosts it
   std::string host;                  // of the endpoint as given: what workers get as MASTER_ADDR in a static rendezvous
   uint16_t port = 0;                 // of the endpoint

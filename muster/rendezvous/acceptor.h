@@ -13,7 +13,7 @@
 namespace muster::rendezvous {
 
 struct AcceptorOptions {
-  Token token;
+  job::Token token;
   std::shared_ptr<const std::string> sealed_token;  // for whoever asks
   size_t max_message = Channel::Options().max_message;
   size_t max_strangers = 256;     // connections that have not proven themselves; beyond, the oldest goes

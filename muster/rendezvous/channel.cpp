@@ -47,7 +47,7 @@ std::optional<size_t> entry_size(std::string_view bytes) {
   if (bytes.size() < kRefusedEntrySize) return kRefusedEntrySize;
   bytes.remove_prefix(kEntryHeaderSize);
   if (frame_size(bytes) == 0) return kRefusedEntrySize;
-  const auto size = sealed_size(bytes, Token::kLongestJob + 1);
+  const auto size = sealed_size(bytes, job::Token::kLongestJob + 1);
   return size ? std::optional(kEntryHeaderSize + *size) : std::nullopt;
 }
 
@@ -246,7 +246,7 @@ std::optional<size_t> ChannelImpl::unit_size(std::string_view bytes) const {
     case State::kEntry:
       return entry_size(bytes);
     case State::kJob:
-      return sealed_size(bytes, Token::kLongestJob);
+      return sealed_size(bytes, job::Token::kLongestJob);
     default:
       return sealed_size(bytes, max_message_);
   }
@@ -324,7 +324,7 @@ void ChannelImpl::handle_proof(std::string_view frame) {
 void ChannelImpl::handle_job(char* sealed, size_t size) {
   std::optional<std::string_view> job = in_stream_.open(sealed, size);
   if (!job) return fail_handshake(Verdict::kNotMuster);
-  if (!Token::same_job(job_, *job)) {
+  if (!job::Token::same_job(job_, *job)) {
     out_stream_.seal("!" + job_, out_);  // never empty
     send_last(out_);
     return fail_handshake(Verdict::kAnotherJob, *job);
@@ -376,7 +376,7 @@ Error ChannelImpl::handshake_error(Verdict verdict, std::string_view peer_job) c
           "your key (a container without your home directory makes a key of its own: let MUSTER_TOKEN in, "
           "as with enroot start --env MUSTER_TOKEN)");
     case Verdict::kAnotherJob: {
-      Error error = another_job(who + " ", peer_job, job_);
+      Error error = job::another_job(who + " ", peer_job, job_);
       if (server) error.hint.clear();  // for the node that came: nothing is wrong with this one
       return error;
     }

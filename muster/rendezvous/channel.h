@@ -9,9 +9,9 @@
 
 #include "muster/base/fd.h"
 #include "muster/base/result.h"
+#include "muster/job/token.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
-#include "muster/rendezvous/token.h"
 
 namespace muster::rendezvous {
 
@@ -61,7 +61,7 @@ inline constexpr uint16_t kProtocolVersion = 5;
 class Channel {
  public:
   struct Options {
-    Token token;
+    job::Token token;
     Purpose purpose = Purpose::kControl;
     std::shared_ptr<const std::string> sealed_token;        // a server's, for every client that asks; may be none
     std::shared_ptr<const KeyPair> keys;                    // a server's, for several connections; none: one of its own

@@ -49,7 +49,7 @@ class CoordinatorClient {
 
 struct CoordinatorOptions {
   MembershipOptions membership;
-  Token token;
+  job::Token token;
   std::string sealed_token;  // Munge::seal(), for whoever asks; empty: none
   Duration stop_grace = std::chrono::seconds(30);
   std::string job;          // random id; empty: one is made

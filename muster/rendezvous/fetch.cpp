@@ -36,7 +36,7 @@ Error failure(int error, std::string what) {
 Result<std::string> ask(const net::Address& address, Deadline deadline) {
   Fd socket;
   if (int error = net::connect_until(address, deadline, socket)) return failure(error, "connect");
-  Handshake handshake(Token(), Purpose::kSealedToken);
+  Handshake handshake(job::Token(), Purpose::kSealedToken);
   const std::string hello = handshake.call();
   if (::send(socket.get(), hello.data(), hello.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(hello.size()))
     return system_error(errno, "send");
@@ -56,7 +56,7 @@ Result<std::string> ask(const net::Address& address, Deadline deadline) {
   }
 }
 
-Result<Token> ask_and_open(const net::Address& address, const Unseal& unseal, Deadline deadline) {
+Result<job::Token> ask_and_open(const net::Address& address, const Unseal& unseal, Deadline deadline) {
   const Deadline patience = Deadline::at(std::min(deadline.time(), Clock::now() + kEach));
   MUSTER_TRY(std::string credential, ask(address, patience));
   return unseal(credential);
@@ -72,8 +72,8 @@ void watch_closely(const Fd& socket) {
 
 }  // namespace
 
-Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline,
-                          TimePoint began) {
+Result<job::Token> fetch_token(const std::vector<net::Address>& addresses, const Unseal& unseal, Deadline deadline,
+                               TimePoint began) {
   std::vector<std::string> failures(addresses.size(), "not tried");
   Duration pause = kFirstPause;
   while (!addresses.empty()) {
@@ -99,8 +99,8 @@ Result<Token> fetch_token(const std::vector<net::Address>& addresses, const Unse
       {}};
 }
 
-Result<Fetched> fetch_description(const std::vector<net::Address>& addresses, const Token& token, std::string_view name,
-                                  Deadline deadline) {
+Result<Fetched> fetch_description(const std::vector<net::Address>& addresses, const job::Token& token,
+                                  std::string_view name, Deadline deadline) {
   net::EventLoop loop;
   Channel::Options options;
   options.token = token;

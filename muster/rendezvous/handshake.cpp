@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "muster/base/version.h"
-#include "muster/rendezvous/crypto.h"
+#include "muster/job/crypto.h"
 #include "muster/rendezvous/munge.h"
 
 namespace muster::rendezvous {
@@ -99,7 +99,7 @@ Key keyed(const Key& secret, std::string_view label, const StreamHeader* header)
 Key::~Key() { sodium_memzero(data(), size()); }
 
 std::shared_ptr<const KeyPair> KeyPair::make() {
-  init_crypto();
+  job::init_crypto();
   auto pair = std::make_shared<KeyPair>();
   crypto_kx_keypair(pair->public_key.data(), pair->secret_key.data());
   return pair;
@@ -141,7 +141,7 @@ std::optional<std::string_view> SecretStream::open(char* sealed, size_t size) {
 // --- Handshake ----------------------------------------------------------------------------------------------------
 
 std::string Handshake::call() {
-  init_crypto();
+  job::init_crypto();
   hello_ = head(kClientMagic, static_cast<uint8_t>(purpose_));
   if (exchanges_keys()) {
     keys_ = KeyPair::make();
@@ -170,7 +170,7 @@ void Handshake::enter(std::string_view entry_header, SecretStream& in) const {
 }
 
 Verdict Handshake::called(std::string_view client_hello, std::string& answer) {
-  init_crypto();
+  job::init_crypto();
   if (!begins_client_hello(client_hello)) return Verdict::kNotMuster;
   answer = head(kServerMagic, 0);
   if (!read_peer(client_hello)) {
@@ -208,7 +208,7 @@ bool Handshake::begins_server_hello(std::string_view bytes) { return begins(byte
 // The secret of this connection's proof: the holders of the token that have seen both hellos have it.
 void Handshake::agree(std::string_view client_hello, std::string_view server_hello) {
   crypto_generichash_state state;
-  crypto_generichash_init(&state, token_.data(), Token::kSize, secret_.size());
+  crypto_generichash_init(&state, token_.data(), job::Token::kSize, secret_.size());
   crypto_generichash_update(&state, bytes_of(kSessionLabel), kSessionLabel.size());
   crypto_generichash_update(&state, bytes_of(client_hello), client_hello.size());
   crypto_generichash_update(&state, bytes_of(server_hello), server_hello.size());

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "muster/job/token.h"
 #include "muster/rendezvous/channel.h"
-#include "muster/rendezvous/token.h"
 
 namespace muster::rendezvous {
 
@@ -82,7 +82,7 @@ enum class Verdict {
 class Handshake {
  public:
   // `keys`: a server's, for several connections (see Acceptor); none: made for this one.
-  Handshake(const Token& token, Purpose purpose, std::shared_ptr<const KeyPair> keys = nullptr)
+  Handshake(const job::Token& token, Purpose purpose, std::shared_ptr<const KeyPair> keys = nullptr)
       : token_(token), purpose_(purpose), keys_(std::move(keys)) {}
 
   // Client. What to send first; then, given the server's hello, the proof, after which `out` may be used; then, given
@@ -111,7 +111,7 @@ class Handshake {
   Key derive(std::string_view label, const StreamHeader* header = nullptr) const;
   bool read_peer(std::string_view hello);
 
-  Token token_;
+  job::Token token_;
   Purpose purpose_;
   std::shared_ptr<const KeyPair> keys_;
   std::string hello_;  // the client's own, until the answer comes

@@ -15,7 +15,7 @@ constexpr auto kWaitingPeriod = std::chrono::seconds(1);
 
 class Member::Impl {
  public:
-  Impl(net::EventLoop& loop, const Token& token, const std::vector<std::string>& coordinators, Join join,
+  Impl(net::EventLoop& loop, const job::Token& token, const std::vector<std::string>& coordinators, Join join,
        Deadline join_by, Handlers handlers)
       : loop_(loop), join_(std::move(join)), handlers_(std::move(handlers)) {
     Channel::Options options;
@@ -115,7 +115,7 @@ class Member::Impl {
   bool ended_ = false;  // whatever comes now is no news
 };
 
-Member::Member(net::EventLoop& loop, const Token& token, const std::vector<std::string>& coordinators, Join join,
+Member::Member(net::EventLoop& loop, const job::Token& token, const std::vector<std::string>& coordinators, Join join,
                Deadline join_by, Handlers handlers)
     : impl_(std::make_unique<Impl>(loop, token, coordinators, std::move(join), join_by, std::move(handlers))) {}
 Member::~Member() = default;

@@ -24,7 +24,7 @@ class Member {
     std::function<void(const std::string& what)> waiting;  // still not there: "10.0.0.1:29400: connection refused"
   };
   // `coordinators`: endpoints, see Finder.
-  Member(net::EventLoop& loop, const Token& token, const std::vector<std::string>& coordinators, Join join,
+  Member(net::EventLoop& loop, const job::Token& token, const std::vector<std::string>& coordinators, Join join,
          Deadline join_by, Handlers handlers);
   ~Member();
 

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "muster/base/shared_library.h"
-#include "muster/rendezvous/crypto.h"
+#include "muster/job/crypto.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -22,12 +22,12 @@ constexpr int kSuccess = 0, kSnafu = 1, kSocket = 6, kTimeout = 7, kExpired = 15
 
 // What is in the envelope: the token, which job it is for, and what people call that job.
 constexpr size_t kNameSize = 32;
-using Payload = std::array<unsigned char, Token::kSize + kNameSize + Token::kLongestJob>;
-constexpr size_t kTextAt = Token::kSize + kNameSize;
+using Payload = std::array<unsigned char, job::Token::kSize + kNameSize + job::Token::kLongestJob>;
+constexpr size_t kTextAt = job::Token::kSize + kNameSize;
 
 void add_name(Payload& payload, std::string_view job) {
-  crypto_generichash(&payload[Token::kSize], kNameSize, reinterpret_cast<const unsigned char*>(job.data()), job.size(),
-                     nullptr, 0);
+  crypto_generichash(&payload[job::Token::kSize], kNameSize, reinterpret_cast<const unsigned char*>(job.data()),
+                     job.size(), nullptr, 0);
 }
 
 // kSystem: this machine's munged, which may be better later; kPeer: the credential.
@@ -94,16 +94,16 @@ Result<Munge> Munge::open(const std::string& socket) {
   return munge;
 }
 
-Result<std::string> Munge::seal(const Token& token, std::string_view job) const {
-  init_crypto();
+Result<std::string> Munge::seal(const job::Token& token, std::string_view job) const {
+  job::init_crypto();
   auto context = library_->context(socket_);
   if (!context || library_->set(context.get(), kOptionTtl, kLongestTtl) != kSuccess ||
       library_->set(context.get(), kOptionUidRestriction, ::geteuid()) != kSuccess)
     return munge_error("no context");
   Payload payload;
-  std::memcpy(payload.data(), token.data(), Token::kSize);
+  std::memcpy(payload.data(), token.data(), job::Token::kSize);
   add_name(payload, job);
-  const size_t size = kTextAt + token.job().copy(reinterpret_cast<char*>(&payload[kTextAt]), Token::kLongestJob);
+  const size_t size = kTextAt + token.job().copy(reinterpret_cast<char*>(&payload[kTextAt]), job::Token::kLongestJob);
   char* text = nullptr;
   const int code = library_->encode(&text, context.get(), payload.data(), static_cast<int>(size));
   sodium_memzero(payload.data(), payload.size());
@@ -115,8 +115,8 @@ Result<std::string> Munge::seal(const Token& token, std::string_view job) const 
   return credential;
 }
 
-Result<Token> Munge::unseal(const std::string& credential, std::string_view job) const {
-  init_crypto();
+Result<job::Token> Munge::unseal(const std::string& credential, std::string_view job) const {
+  job::init_crypto();
   auto context = library_->context(socket_);
   if (!context) return munge_error("no context");
   Opened opened;
@@ -133,10 +133,10 @@ Result<Token> Munge::unseal(const std::string& credential, std::string_view job)
     return Error{ErrorKind::kPeer, "hands out something that is not a token", {}};
   add_name(expected, job);
   const auto* bytes = static_cast<const unsigned char*>(opened.bytes);
-  if (std::memcmp(bytes + Token::kSize, &expected[Token::kSize], kNameSize) != 0)
-    return another_job("",
-                       {reinterpret_cast<const char*>(bytes) + kTextAt, static_cast<size_t>(opened.size) - kTextAt});
-  return Token::of_bytes(bytes);
+  if (std::memcmp(bytes + job::Token::kSize, &expected[job::Token::kSize], kNameSize) != 0)
+    return job::another_job(
+        "", {reinterpret_cast<const char*>(bytes) + kTextAt, static_cast<size_t>(opened.size) - kTextAt});
+  return job::Token::of_bytes(bytes);
 }
 
 }  // namespace muster::rendezvous

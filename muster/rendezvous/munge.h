@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "muster/base/result.h"
-#include "muster/rendezvous/token.h"
+#include "muster/job/token.h"
 
 namespace muster::rendezvous {
 
@@ -23,7 +23,7 @@ class Munge {
   // `job` names the job, and the node that opens the envelope must name the same: a launcher's has a fresh nonce, that of
   // a Slurm step its job, step, port and rendezvous id. Token::job() goes with it, for the message to a node of another
   // job.
-  Result<std::string> seal(const Token& token, std::string_view job) const;
+  Result<std::string> seal(const job::Token& token, std::string_view job) const;
 
   // Takes an envelope that was opened here before, or that is too old (munge: replayed, expired, rewound), so that one
   // envelope does for all nodes of a job. Those rules keep a credential from being used twice as a proof of who asks;
@@ -31,7 +31,7 @@ class Munge {
   // sides then prove that they have the same secret. Somebody who replays an envelope of another job of the same name
   // can make a node take that job's token: its handshake fails, and it does not join. He learns nothing, and is let in
   // nowhere.
-  Result<Token> unseal(const std::string& credential, std::string_view job) const;
+  Result<job::Token> unseal(const std::string& credential, std::string_view job) const;
 
  private:
   struct Library;

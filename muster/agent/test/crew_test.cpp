@@ -6,14 +6,14 @@
 #include <fstream>
 #include <thread>
 
-#include "muster/agent/console.h"
-#include "muster/agent/test/output_harness.h"
+#include "muster/output/console.h"
+#include "muster/output/test/output_harness.h"
 #include "muster/process/descendants.h"
 
 namespace muster::agent {
 namespace {
 
-using testing::TemporaryDirectory;
+using output::testing::TemporaryDirectory;
 
 constexpr auto kSoon = std::chrono::seconds(30);
 
@@ -46,9 +46,9 @@ class CrewTest : public ::testing::Test {
     job_.environment = {{"PATH", "/usr/bin:/bin"}};
     job_.output.log_dir = "/dev/null";
     job_.output.inherit_plain_streams = true;
-    layout_.emplace(*LogLayout::create(job_));
-    output_ = std::make_unique<Output>(loop_, console_, job_, *layout_);
-    crew_ = std::make_unique<Crew>(job_, *layout_, *output_, RoundPlan{.world_size = 2, .job = "crew-test"}, "");
+    layout_.emplace(*output::LogLayout::create(job_));
+    output_ = std::make_unique<output::Output>(loop_, console_, job_, *layout_);
+    crew_ = std::make_unique<Crew>(job_, *layout_, *output_, job::RoundPlan{.world_size = 2, .job = "crew-test"}, "");
     for (int i = 0; i < job_.workers; ++i) ASSERT_TRUE(crew_->start_next({}));
     for (Worker& worker : crew_->workers()) ASSERT_TRUE(wait_until([&] { return crew_->collect(worker); }));
   }
@@ -62,10 +62,10 @@ class CrewTest : public ::testing::Test {
 
   TemporaryDirectory directory_;
   net::EventLoop loop_;
-  Console console_{loop_, Console::Options{}};
-  JobSpec job_;
-  std::optional<LogLayout> layout_;
-  std::unique_ptr<Output> output_;
+  output::Console console_{loop_, output::Console::Options{}};
+  job::JobSpec job_;
+  std::optional<output::LogLayout> layout_;
+  std::unique_ptr<output::Output> output_;
   std::unique_ptr<Crew> crew_;
 };
 

@@ -18,7 +18,7 @@ class Coordinator {
     auto listener = net::listen_tcp({});
     EXPECT_TRUE(listener);
     listener_ = *std::move(listener);
-    options_.token = rendezvous::Token::random();
+    options_.token = job::Token::random();
   }
 
   WardenLink::Terms terms(Duration lease) const {
@@ -29,7 +29,7 @@ class Coordinator {
     terms.since = Clock::now();
     return terms;
   }
-  const rendezvous::Token& token() const { return options_.token; }
+  const job::Token& token() const { return options_.token; }
 
   bool accept(std::function<void(const rendezvous::Message&)> received) {
     net::Address peer;

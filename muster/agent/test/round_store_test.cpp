@@ -73,7 +73,7 @@ TEST(RoundStore, AWorkersStoreIsNotListenedToByUs) {
   net::EventLoop loop;
   Log log = silent();
   RoundStore::Options options;
-  options.host = StoreHost::kWorker;
+  options.host = job::StoreHost::kWorker;
   auto store = RoundStore::open(loop, log, options);
   ASSERT_TRUE(store.ok());
   EXPECT_NE(store->port(), 0);
@@ -86,7 +86,7 @@ TEST(RoundStore, AWorkersStoreKeepsToTheRange) {
   auto taken = net::listen_tcp({});
   ASSERT_TRUE(taken.ok());
   RoundStore::Options options;
-  options.host = StoreHost::kWorker;
+  options.host = job::StoreHost::kWorker;
   options.ports = {taken->port, taken->port};
   auto none = RoundStore::open(loop, log, options);
   ASSERT_FALSE(none.ok());

@@ -23,7 +23,7 @@ TEST(JobContainer, EndsWithItsWorker) {
 
 TEST(JobContainer, WorkersRunInsideWithThePythonOfTheImage) {
   const Machine machine = with("podman");
-  const agent::JobSpec job = machine.run({"--container", "torch:2", "train.py", "-x"});
+  const job::JobSpec job = machine.run({"--container", "torch:2", "train.py", "-x"});
   ASSERT_TRUE(job.container);
   EXPECT_EQ(job.container->spec.kind, container::Kind::kPodman);
   EXPECT_EQ(job.container->spec.program, "/usr/bin/podman");

@@ -10,7 +10,7 @@ using ::testing::IsEmpty;
 
 Assignment some_assignment() {
   Assignment assignment;
-  assignment.token = rendezvous::Token::random();
+  assignment.token = job::Token::random();
   assignment.endpoints = {"127.0.0.1:4711"};
   assignment.host = "n1";
   return assignment;
@@ -39,7 +39,7 @@ TEST(JobEnvironment, WhatTheSetUpLeavesIsTheWorkers) {
   Machine machine;
   machine.variables = {{"HOME", "/home/u"}, {"X", "old"}};
   machine.left_by_set_up = {{"X", "new"}, {"OMP_NUM_THREADS", "5"}};
-  const agent::JobSpec job = machine.run({"--prologue", "x", "--env", "Y=1", "train.py"});
+  const job::JobSpec job = machine.run({"--prologue", "x", "--env", "Y=1", "train.py"});
   EXPECT_EQ(variable(job, "X"), "new");
   EXPECT_EQ(variable(job, "Y"), "1");
   EXPECT_EQ(variable(job, "HOME"), "/home/u");
@@ -50,7 +50,7 @@ TEST(JobEnvironment, FilesComeBeforeOptions) {
   Machine machine;
   machine.variables = {{"HERE", "mine"}};
   machine.texts = {{"one.env", "A=file\nB=file\nHERE\n"}, {"two.env", "B=second\n"}};
-  const agent::JobSpec job =
+  const job::JobSpec job =
       machine.run({"--env", "A=option", "--env-file", "one.env", "--env-file", "two.env", "train.py"});
   EXPECT_EQ(variable(job, "A"), "option");
   EXPECT_EQ(variable(job, "B"), "second");
@@ -115,7 +115,7 @@ TEST(JobEnvironment, WhatMusterComputesIsNotGiven) {
 
 TEST(JobEnvironment, ModuleWithWhatNoPythonModuleIsCalled) {
   Machine machine;
-  const agent::JobSpec job = machine.run({"--module", "gcc,cuda", "--module", "nccl/2.19", "train.py"});
+  const job::JobSpec job = machine.run({"--module", "gcc,cuda", "--module", "nccl/2.19", "train.py"});
   EXPECT_EQ(job.command.entrypoint, "train.py");
   ASSERT_EQ(machine.set_ups.size(), 1u);
   EXPECT_THAT(machine.set_ups[0].modules, ElementsAre("gcc", "cuda", "nccl/2.19"));
@@ -124,7 +124,7 @@ TEST(JobEnvironment, ModuleWithWhatNoPythonModuleIsCalled) {
 
 TEST(JobEnvironment, ModuleAloneIsStillTorchrunsFlag) {
   Machine machine;
-  const agent::JobSpec job = machine.run({"--module", "pkg.train"});
+  const job::JobSpec job = machine.run({"--module", "pkg.train"});
   EXPECT_EQ(job.command.entrypoint, "pkg.train");
   EXPECT_THAT(machine.set_ups, IsEmpty());
   EXPECT_EQ(machine.error({"--module=a", "train.py"}, Verb::kTorchrun),

@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace test;
-using agent::LabelKind;
+using job::LabelKind;
 using launcher::FanOut;
 using launcher::Symmetric;
 using rendezvous::Grow;
@@ -18,7 +18,7 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::SizeIs;
 using Hosts = Symmetric::Hosts;
-using StdinKind = agent::StdinSpec::Kind;
+using StdinKind = job::StdinSpec::Kind;
 using Push = cluster::ssh::Options::Push;
 
 constexpr const char* kFreshId = "00000000-0000-4000-8000-0000000000ff";
@@ -214,7 +214,7 @@ TEST(FanOutOptions, TorchrunCanDoItToo) {
 
 Assignment assignment() {
   Assignment all;
-  all.token = rendezvous::Token::derive("x", "y");
+  all.token = job::Token::derive("x", "y");
   all.endpoints = {"10.0.0.1:4711"};
   all.host = "n2";
   all.position = 1;
@@ -233,7 +233,7 @@ TEST(MemberOptions, TheLauncherHasDecided) {
   ASSERT_TRUE(plan) << plan.error().text();
   EXPECT_TRUE(std::holds_alternative<std::monostate>(plan->nodes));
   EXPECT_THAT(plan->notes, IsEmpty());
-  const agent::JobSpec& job = plan->job;
+  const job::JobSpec& job = plan->job;
   ASSERT_TRUE(job.membership);
   EXPECT_EQ(job.host, "n2");
   EXPECT_EQ(job.run_id, "the-id");
@@ -564,7 +564,7 @@ TEST(SymmetricOptions, TorchrunsConsoleStaysTorchruns) {
 
 const Words kNode = {"--nnodes=2", "--node-rank=0", "--master-addr=h", "train.py"};
 
-rendezvous::Token token(const Machine& machine, Words words = {}, Verb verb = Verb::kRun) {
+job::Token token(const Machine& machine, Words words = {}, Verb verb = Verb::kRun) {
   words.insert(words.end(), kNode.begin(), kNode.end());
   return symmetric(machine, words, verb).job.membership->token;
 }
@@ -578,10 +578,10 @@ TEST(SymmetricToken, ComesFromTheFileTheVariableOrTheKey) {
   Machine machine;
   machine.texts["f"] = "from the file\n";
   machine.key = "the key";
-  const rendezvous::Token by_key = token(machine);
+  const job::Token by_key = token(machine);
   machine.variables["MUSTER_TOKEN"] = "from the variable";
-  const rendezvous::Token by_variable = token(machine);
-  const rendezvous::Token by_file = token(machine, {"--token-file=f"});
+  const job::Token by_variable = token(machine);
+  const job::Token by_file = token(machine, {"--token-file=f"});
   EXPECT_FALSE(by_key == by_variable);
   EXPECT_FALSE(by_file == by_variable);
   EXPECT_FALSE(open_to_all(machine));
@@ -595,7 +595,7 @@ TEST(SymmetricToken, IsTheSameOnEveryNodeOfAJobAndOfNoOther) {
   Machine machine;
   machine.key = "k";
   auto of = [&](const Words& words) { return symmetric(machine, words).job.membership->token; };
-  const rendezvous::Token first = of({"--nnodes=2", "--node-rank=0", "--master-addr=localhost", "train.py"});
+  const job::Token first = of({"--nnodes=2", "--node-rank=0", "--master-addr=localhost", "train.py"});
   EXPECT_EQ(of({"--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1", "train.py"}), first);
   EXPECT_FALSE(of({"--nnodes=2", "--node-rank=1", "--master-addr=h", "--master-port=7", "train.py"}) == first);
   EXPECT_FALSE(of({"--nnodes=2", "--node-rank=1", "--master-addr=h", "--rdzv-id=x", "train.py"}) == first);
@@ -622,12 +622,12 @@ TEST(SymmetricJob, IsTheSchedulersAlsoWhereAnEndpointIsGiven) {
 TEST(SymmetricJob, ASecretOfTheirOwnMakesMachinesOfSeveralSchedulersOne) {
   Machine machine;
   machine.variables["MUSTER_TOKEN"] = std::string(64, 'a');
-  EXPECT_EQ(symmetric(machine, kNode).job.membership->token.job(), rendezvous::Token::kAnyJob);
+  EXPECT_EQ(symmetric(machine, kNode).job.membership->token.job(), job::Token::kAnyJob);
   machine.variables["SLURM_JOB_ID"] = "41";
   machine.variables["SLURM_JOB_NODELIST"] = "n1";
   Words words = {"--mode=symmetric"};
   words.insert(words.end(), kNode.begin(), kNode.end());
-  EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), rendezvous::Token::kAnyJob) << "2 nodes, it has 1";
+  EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), job::Token::kAnyJob) << "2 nodes, it has 1";
   machine.variables["SLURM_JOB_NODELIST"] = "n[1-2]";
   EXPECT_EQ(symmetric(machine, words).job.membership->token.job(), "Slurm job 41") << "it has all that the job needs";
 }

@@ -9,13 +9,13 @@ namespace muster::cli {
 namespace {
 
 using namespace test;
-using agent::LabelKind;
-using agent::StoreHost;
+using job::LabelKind;
+using job::StoreHost;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 using testing::SizeIs;
-using StdinKind = agent::StdinSpec::Kind;
+using StdinKind = job::StdinSpec::Kind;
 
 process::GpuCount four_gpus() {
   return {4, "CUDA_VISIBLE_DEVICES=0,1,2,3", {"0", "1", "2", "3"}, "CUDA_VISIBLE_DEVICES"};
@@ -216,7 +216,7 @@ TEST(JobOptions, MustersInsideOfEachOtherAreCounted) {
 TEST(JobOptions, TheScriptMayComeOnStdin) {
   Machine machine;
   machine.text_on_stdin = "print(1)";
-  const agent::JobSpec job = machine.run({"--nproc-per-node=2", "-", "x", "$local_rank"});
+  const job::JobSpec job = machine.run({"--nproc-per-node=2", "-", "x", "$local_rank"});
   ASSERT_TRUE(job.command.script);
   EXPECT_EQ(job.command.script->text, "print(1)");
   const std::string file = "/tmp/muster_script_00000000-0000-4000-8000-0000000000ff/stdin";
@@ -323,7 +323,7 @@ TEST(JobOptions, AProgramThatCannotBeRun) {
 
 TEST(JobOptions, RunMeetsOnTheLoopbackUnderAFreshName) {
   Machine machine;
-  agent::JobSpec job = machine.run({"train.py"});
+  job::JobSpec job = machine.run({"train.py"});
   EXPECT_EQ(job.master_addr, "127.0.0.1");
   EXPECT_EQ(job.master_port, 0);
   EXPECT_EQ(job.run_id, "00000000-0000-4000-8000-0000000000ff");
@@ -335,7 +335,7 @@ TEST(JobOptions, RunMeetsOnTheLoopbackUnderAFreshName) {
 
 TEST(JobOptions, TorchrunMeetsWhereTorchrunDoes) {
   Machine machine;
-  agent::JobSpec job = machine.torchrun({"--rdzv-id=mine", "--master-addr=h", "train.py"});
+  job::JobSpec job = machine.torchrun({"--rdzv-id=mine", "--master-addr=h", "train.py"});
   EXPECT_EQ(job.master_addr, "node7.example.org");
   EXPECT_EQ(job.run_id, "00000000-0000-4000-8000-0000000000ff") << "torchrun overwrites it when it switches to c10d";
   EXPECT_EQ(job.rdzv_backend, "c10d");
@@ -423,7 +423,7 @@ TEST(JobOptions, WorkersHostTheStoreWhereTorchIsTooOld) {
 
 TEST(JobOptions, LaunchInjectsTheLocalRank) {
   Machine machine;
-  agent::JobSpec job = machine.job(Verb::kLaunch, {"train.py", "--x"});
+  job::JobSpec job = machine.job(Verb::kLaunch, {"train.py", "--x"});
   EXPECT_EQ(job.command.local_rank_position, 3u);
   EXPECT_EQ(job.command.local_rank_flag, "--local-rank");
   EXPECT_EQ(machine.job(Verb::kLaunch, {"-m", "mod"}).command.local_rank_position, 4u);
@@ -437,16 +437,16 @@ TEST(JobOptions, LaunchInjectsTheLocalRank) {
 
 TEST(JobOptions, OutputDefaults) {
   Machine machine;
-  agent::JobSpec one = machine.run({"train.py"});
+  job::JobSpec one = machine.run({"train.py"});
   EXPECT_EQ(one.output.label, LabelKind::kNone);
   EXPECT_EQ(one.stdin_spec.kind, StdinKind::kRank);
-  agent::JobSpec two = machine.run({"--nproc-per-node=2", "train.py"});
+  job::JobSpec two = machine.run({"--nproc-per-node=2", "train.py"});
   EXPECT_EQ(two.output.label, LabelKind::kRank);
   EXPECT_EQ(two.stdin_spec.kind, StdinKind::kNone);
   EXPECT_EQ(two.output.cap, uint64_t{1} << 30);
   EXPECT_FALSE(two.output.inherit_plain_streams);
   EXPECT_EQ(machine.run({"--label=host:rank", "train.py"}).output.label, LabelKind::kHostRank);
-  agent::JobSpec torch = machine.torchrun({"--nproc-per-node=2", "train.py"});
+  job::JobSpec torch = machine.torchrun({"--nproc-per-node=2", "train.py"});
   EXPECT_EQ(torch.output.prefix_template, "[${role_name}${local_rank}]:");
   EXPECT_EQ(torch.stdin_spec.kind, StdinKind::kInherit);
   EXPECT_TRUE(torch.output.inherit_plain_streams);
@@ -521,7 +521,7 @@ TEST(JobOptions, TheSchedulersJobNamesTheLogs) {
 TEST(JobOptions, FailuresAndSignals) {
   Machine machine;
   machine.variables["TORCH_ELASTIC_SHUTDOWN_TIMEOUT"] = "7";
-  agent::JobSpec job = machine.run({"--max-restarts=3", "--signals-to-handle=SIGTERM,SIGUSR1", "train.py"});
+  job::JobSpec job = machine.run({"--max-restarts=3", "--signals-to-handle=SIGTERM,SIGUSR1", "train.py"});
   EXPECT_EQ(job.max_restarts, 3);
   EXPECT_EQ(job.shutdown_timeout, std::chrono::seconds(7));
   EXPECT_THAT(job.signals_to_handle, ElementsAre(SIGTERM, SIGUSR1));

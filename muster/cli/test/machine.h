@@ -146,9 +146,9 @@ struct Machine {
     if (!parsed) return parsed.error();
     return plan_member(verb, *parsed, known, assignment);
   }
-  agent::JobSpec run(const Words& words) const { return job(Verb::kRun, words); }
-  agent::JobSpec torchrun(const Words& words) const { return job(Verb::kTorchrun, words); }
-  agent::JobSpec job(Verb verb, const Words& words) const {
+  job::JobSpec run(const Words& words) const { return job(Verb::kRun, words); }
+  job::JobSpec torchrun(const Words& words) const { return job(Verb::kTorchrun, words); }
+  job::JobSpec job(Verb verb, const Words& words) const {
     auto planned = plan(verb, words);
     if (planned) return planned->job;
     ADD_FAILURE() << planned.error().text();
@@ -160,7 +160,7 @@ struct Machine {
   }
 };
 
-inline std::optional<std::string> variable(const agent::JobSpec& job, const std::string& name) {
+inline std::optional<std::string> variable(const job::JobSpec& job, const std::string& name) {
   std::optional<std::string> value;
   for (const auto& [n, v] : job.environment)
     if (n == name) value = v;

@@ -88,8 +88,8 @@ TEST(WaitingLine, TheSecondsAreSeenOnANarrowTerminal) {
   auto pty = process::open_pty(-1);
   ASSERT_TRUE(pty);
   process::set_columns(pty->master.get(), 80);
-  agent::Console console(loop, {.stdout_fd = -1, .stderr_fd = pty->slave.get()});
-  const agent::JobSpec job;
+  output::Console console(loop, {.stdout_fd = -1, .stderr_fd = pty->slave.get()});
+  const job::JobSpec job;
   const rendezvous::MembershipOptions membership = four_hosts();
   Head head(console, job, membership);
   head.set_failure(3, "ssh: connection refused by a gateway on the way", 3);
@@ -129,8 +129,8 @@ class InAFile : public ::testing::Test {
   std::FILE* file_ = std::tmpfile();
   rendezvous::State state_;
   net::EventLoop loop_;
-  agent::Console console_{loop_, {.threshold = LogLevel::kDebug, .stdout_fd = -1, .stderr_fd = ::fileno(file_)}};
-  agent::JobSpec job_;
+  output::Console console_{loop_, {.threshold = LogLevel::kDebug, .stdout_fd = -1, .stderr_fd = ::fileno(file_)}};
+  job::JobSpec job_;
   rendezvous::MembershipOptions membership_ = four_hosts();
   Head head_{console_, job_, membership_};
 };
@@ -183,8 +183,8 @@ class LostNode : public ::testing::Test {
   }
 
   net::EventLoop loop_;
-  agent::Console console_{loop_, {.stdout_fd = -1, .stderr_fd = -1}};
-  agent::JobSpec job_;
+  output::Console console_{loop_, {.stdout_fd = -1, .stderr_fd = -1}};
+  job::JobSpec job_;
   rendezvous::MembershipOptions membership_ = four_hosts();
   rendezvous::State state_;
   Head head_{console_, job_, membership_};

@@ -45,10 +45,10 @@ class StatusServerTest : public ::testing::Test {
 
 TEST_F(StatusServerTest, AnAnswerLargerThanAnySocketArrivesWhole) {
   net::EventLoop loop;
-  agent::Console console(loop, {});
-  agent::JobSpec job;
+  output::Console console(loop, {});
+  job::JobSpec job;
   rendezvous::CoordinatorOptions options;
-  options.token = rendezvous::Token::random();
+  options.token = job::Token::random();
   options.membership.min_nodes = options.membership.max_nodes = 2;
   Head head(console, job, options.membership);
   rendezvous::Coordinator coordinator(loop, console.log(), options, head);

@@ -30,7 +30,7 @@ struct Door {
   net::EventLoop loop;
   std::vector<std::string> logged;
   Log log{[this](LogLevel, std::string_view text) { logged.emplace_back(text); }, LogLevel::kDebug};
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   uint16_t port = 0;
   std::vector<std::unique_ptr<Channel>> joined;
   std::vector<std::pair<Fd, std::string>> others;
@@ -61,7 +61,7 @@ struct Door {
     EXPECT_EQ(::send(socket->get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
     return std::move(*socket);
   }
-  std::unique_ptr<End> join(const Token& with) {
+  std::unique_ptr<End> join(const job::Token& with) {
     auto end = std::make_unique<End>();
     Channel::Options options;
     options.token = with;
@@ -135,7 +135,7 @@ TEST(Acceptor, TellsOfAWrongTokenOnceAMinuteAHost) {
   Door door(options);
   std::vector<std::unique_ptr<End>> clients;
   clients.reserve(5);
-  for (int i = 0; i < 5; ++i) clients.push_back(door.join(Token::random()));
+  for (int i = 0; i < 5; ++i) clients.push_back(door.join(job::Token::random()));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 5; }));
   EXPECT_THAT(
       door.refused,
@@ -151,14 +151,14 @@ TEST(Acceptor, TellsOfAWrongTokenAgainWhenItsTimeHasCome) {
   AcceptorOptions options;
   options.same_refusal_pause = Duration(0);
   Door door(options);
-  auto one = door.join(Token::random()), other = door.join(Token::random());
+  auto one = door.join(job::Token::random()), other = door.join(job::Token::random());
   ASSERT_TRUE(door.until([&] { return door.refused.size() == 2; }));
 }
 
 TEST(Acceptor, TellsOfANodeOfAnotherJobInOtherWords) {
   AcceptorOptions options;
   Door door(options, "Slurm job 41");
-  Token other = door.token;
+  job::Token other = door.token;
   other.set_job("Slurm job 42");
   auto client = door.join(other);
   ASSERT_TRUE(door.until([&] { return door.refused.size() == 1; }));
@@ -175,13 +175,13 @@ TEST(Acceptor, TellsOfSoManyRefusalsAndCountsTheRest) {
   options.refusal_window = seconds(2);
   Door door(options);
   std::vector<std::unique_ptr<End>> clients;
-  for (int i = 0; i < 5; ++i) clients.push_back(door.join(Token::random()));
+  for (int i = 0; i < 5; ++i) clients.push_back(door.join(job::Token::random()));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 5; }));
   EXPECT_THAT(door.refused, SizeIs(testing::Le(4)));  // 2, unless this machine took a whole window for them
   ASSERT_TRUE(door.until([&] { return !door.logged.empty(); }));
   EXPECT_THAT(door.logged[0], HasSubstr("more connections within 2 s"));
   const size_t before = door.refused.size();
-  clients.push_back(door.join(Token::random()));
+  clients.push_back(door.join(job::Token::random()));
   ASSERT_TRUE(door.until([&] { return door.refused.size() == before + 1; })) << "a new window";
 }
 
@@ -197,7 +197,7 @@ TEST(Acceptor, TellsWhatTheLimitHasKeptBackWhenTheNodeComesAgain) {
   ASSERT_TRUE(door.until([&] { return door.refused.size() == 1; }));
   std::vector<std::unique_ptr<End>> clients;
   ASSERT_TRUE(door.until([&] {
-    if (door.acceptor->strangers_dropped() > clients.size()) clients.push_back(door.join(Token::random()));
+    if (door.acceptor->strangers_dropped() > clients.size()) clients.push_back(door.join(job::Token::random()));
     return door.refused.size() == 2;
   })) << "the first attempts fall into the window that is full";
 }
@@ -209,7 +209,7 @@ TEST(Acceptor, TellsTheRestBeforeTheWindowEnds) {
   options.refusal_window = std::chrono::minutes(10);
   Door door(options);
   std::vector<std::unique_ptr<End>> clients;
-  for (int i = 0; i < 3; ++i) clients.push_back(door.join(Token::random()));
+  for (int i = 0; i < 3; ++i) clients.push_back(door.join(job::Token::random()));
   ASSERT_TRUE(door.until([&] { return door.acceptor->strangers_dropped() == 3; }));
   door.acceptor->tell_rest();
   door.acceptor->tell_rest();

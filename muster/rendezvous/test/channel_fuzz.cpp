@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) != 0) return 0;
   Fd client(pair[0]);
 
-  static const Token token = Token::derive("fuzz", "fuzz");
+  static const job::Token token = job::Token::derive("fuzz", "fuzz");
   net::EventLoop loop;
   Channel::Options options;
   options.token = token;

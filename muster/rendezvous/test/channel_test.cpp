@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "muster/base/version.h"
+#include "muster/job/crypto.h"
 #include "muster/net/socket.h"
-#include "muster/rendezvous/crypto.h"
 #include "muster/rendezvous/handshake.h"
 #include "muster/rendezvous/test/channel_pair.h"
 
@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-Channel::Options options_with(const Token& token, Purpose purpose = Purpose::kControl) {
+Channel::Options options_with(const job::Token& token, Purpose purpose = Purpose::kControl) {
   Channel::Options options;
   options.token = token;
   options.purpose = purpose;
@@ -33,7 +33,7 @@ Channel::Options options_with(const Token& token, Purpose purpose = Purpose::kCo
 }
 
 TEST(Channel, OpensAndCarriesMessagesBothWays) {
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   Pair pair(options_with(token, Purpose::kHeartbeat), options_with(token));
   EXPECT_FALSE(pair.client.channel->is_open());
   pair.client.channel->send("before it is open");
@@ -62,7 +62,7 @@ TEST(Channel, TheServerMaySpeakFirst) {
 }
 
 TEST(Channel, AWrongTokenIsToldOnBothSides) {
-  Pair pair(options_with(Token::random()), options_with(Token::random()));
+  Pair pair(options_with(job::Token::random()), options_with(job::Token::random()));
   pair.client.channel->send("secret");
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty() && !pair.server.closed.empty(); }));
   EXPECT_THAT(pair.client.why(), HasSubstr("the peer belongs to another job or another user (its token differs)"));
@@ -72,10 +72,10 @@ TEST(Channel, AWrongTokenIsToldOnBothSides) {
 }
 
 TEST(Channel, AGreetingIsForHoldersOfTheTokenAndComesFirst) {
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   Channel::Options greeting = options_with(token);
   greeting.greeting = [] { return std::string("greeting"); };
-  Relay stranger(greeting, options_with(Token::random()));
+  Relay stranger(greeting, options_with(job::Token::random()));
   stranger.run();
   EXPECT_THAT(stranger.client.why(), HasSubstr("its token differs"));
   EXPECT_THAT(stranger.server.messages, IsEmpty());
@@ -89,7 +89,7 @@ TEST(Channel, AGreetingIsForHoldersOfTheTokenAndComesFirst) {
 
 // A stranger that connects gets nothing that depends on the token, so nothing to check guesses against.
 TEST(Channel, TheClientProvesFirst) {
-  Relay guess(options_with(Token::random()), options_with(Token::random()));
+  Relay guess(options_with(job::Token::random()), options_with(job::Token::random()));
   guess.run();
   ASSERT_EQ(guess.down.size(), kServerHelloSize + kEntryHeaderSize + kLengthSize);
   EXPECT_EQ(guess.down.substr(kServerHelloSize), std::string(kEntryHeaderSize + kLengthSize, '\0'));
@@ -97,13 +97,13 @@ TEST(Channel, TheClientProvesFirst) {
 
 // --- which job --------------------------------------------------------------------------------------------------------
 
-Channel::Options of_job(Token token, std::string job) {
+Channel::Options of_job(job::Token token, std::string job) {
   token.set_job(std::move(job));
   return options_with(token);
 }
 
 TEST(Channel, TwoJobsWithOneSecretDoNotMeetAndEachIsToldTheOther) {
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   Pair pair(of_job(token, "Slurm job 42"), of_job(token, "Slurm job 41"));
   pair.client.channel->send("join");
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty() && !pair.server.closed.empty(); }));
@@ -115,15 +115,15 @@ TEST(Channel, TwoJobsWithOneSecretDoNotMeetAndEachIsToldTheOther) {
 }
 
 TEST(Channel, ANodeWithoutASchedulerIsNotOfASchedulersJob) {
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   Pair pair(of_job(token, ""), of_job(token, "Slurm job 41"));
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty(); }));
   EXPECT_THAT(pair.client.why(), HasSubstr("another job of yours: Slurm job 41; this is no scheduler's job"));
 }
 
 TEST(Channel, AJobOfSeveralSchedulersJobsTakesAll) {
-  const Token token = Token::random();
-  const std::string any(Token::kAnyJob);
+  const job::Token token = job::Token::random();
+  const std::string any(job::Token::kAnyJob);
   EXPECT_TRUE(Pair(of_job(token, "Slurm job 42"), of_job(token, any)).open());
   EXPECT_TRUE(Pair(of_job(token, any), of_job(token, "")).open());
   EXPECT_TRUE(Pair(of_job(token, std::string(1000, 'x')), of_job(token, std::string(1000, 'x'))).open());
@@ -132,19 +132,19 @@ TEST(Channel, AJobOfSeveralSchedulersJobsTakesAll) {
 // --- forward secrecy --------------------------------------------------------------------------------------------------
 
 // What the handshake was before it exchanged keys: a hash of both hellos under the token.
-Key key_without_exchange(const Token& token, const std::string& hellos, std::string_view label) {
-  init_crypto();
+Key key_without_exchange(const job::Token& token, const std::string& hellos, std::string_view label) {
+  job::init_crypto();
   Key session, key;
   const std::string all = "muster session" + hellos;
   auto bytes = [](std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); };
-  crypto_generichash(session.data(), session.size(), bytes(all), all.size(), token.data(), Token::kSize);
+  crypto_generichash(session.data(), session.size(), bytes(all), all.size(), token.data(), job::Token::kSize);
   crypto_generichash(key.data(), key.size(), bytes(label), label.size(), session.data(), session.size());
   return key;
 }
 
 // Whether the holder of the token can read the first message of a recorded connection.
 bool readable_with_the_token(Purpose purpose) {
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   Relay relay(options_with(token, purpose), options_with(token));
   relay.run();
   EXPECT_EQ(relay.client.opened, 1);
@@ -166,14 +166,14 @@ TEST(Channel, ATokenThatIsStolenLaterOpensNoRecordedConnection) {
 TEST(Channel, APublicKeyThatIsNoneIsRefused) {
   SecretStream in, out;
   std::string answer, proof;
-  Handshake client(Token(), Purpose::kControl), server(Token(), Purpose::kControl);
+  Handshake client(job::Token(), Purpose::kControl), server(job::Token(), Purpose::kControl);
   ASSERT_EQ(server.called(client.call(), answer), Verdict::kGood);
   answer.replace(kClientHelloSize, 32, std::string(32, '\0'));
   EXPECT_EQ(client.answered(answer, out, proof), Verdict::kNotMuster);
 }
 
 TEST(Channel, InsecureAndSecureDoNotMeet) {
-  Pair pair({}, options_with(Token::random()));
+  Pair pair({}, options_with(job::Token::random()));
   ASSERT_TRUE(test::run_until(pair.loop, [&] { return !pair.client.closed.empty() && !pair.server.closed.empty(); }));
   EXPECT_EQ(pair.client.opened + pair.server.opened, 0);
 }
@@ -266,7 +266,7 @@ TEST(Channel, AVersionThatIsNoTextIsNotRepeated) {
   End server;
   auto [one, other] = test::socket_pair();
   server.serve(loop, std::move(other), {});
-  std::string hello = Handshake(Token(), Purpose::kControl).call();
+  std::string hello = Handshake(job::Token(), Purpose::kControl).call();
   hello[kProtocolAt] = 9;
   hello[12] = '\x1b';
   ASSERT_EQ(::send(one.get(), hello.data(), hello.size(), 0), static_cast<ssize_t>(hello.size()));
@@ -649,7 +649,7 @@ TEST(Channel, EveryHandlerMayDestroyIt) {
 }
 
 TEST(Channel, NothingIsToldAfterItIsDestroyed) {
-  Pair pair({}, options_with(Token::random()));
+  Pair pair({}, options_with(job::Token::random()));
   pair.client.channel.reset();
   pair.server.channel.reset();
   pair.settle();

@@ -35,7 +35,7 @@ struct Server {
   uint16_t port = 0;
   std::vector<std::unique_ptr<End>> ends;
 
-  Server(net::EventLoop& on, const Token& token, uint16_t at = 0) : loop(on) {
+  Server(net::EventLoop& on, const job::Token& token, uint16_t at = 0) : loop(on) {
     options.token = token;
     auto listening = net::listen_tcp({.port = at, .loopback_only = true});
     EXPECT_TRUE(listening) << listening.error().text();
@@ -53,7 +53,7 @@ struct Server {
 
 struct Connecting {
   net::EventLoop& loop;
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   std::function<std::string()> greeting;
   std::unique_ptr<Connector> connector;
   std::optional<Result<std::unique_ptr<Channel>>> result;
@@ -115,7 +115,7 @@ TEST(Connector, TriesUntilTheServerIsThere) {
 TEST(Connector, GoesOnToTheNextAddress) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  Server stranger(loop, Token::random());
+  Server stranger(loop, job::Token::random());
   Server server(loop, connecting.token);
   auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
   connecting.start({loopback(free_port()), loopback(silent->port), loopback(stranger.port), loopback(server.port)},
@@ -128,8 +128,8 @@ TEST(Connector, GoesOnToTheNextAddress) {
 TEST(Connector, AWrongTokenEverywhereIsFinal) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  Server one(loop, Token::random());
-  Server two(loop, Token::random());
+  Server one(loop, job::Token::random());
+  Server two(loop, job::Token::random());
   connecting.start({loopback(one.port), loopback(two.port)}, seconds(60), seconds(600));
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
@@ -164,7 +164,7 @@ TEST(Connector, AnotherVersionEverywhereIsFinal) {
   net::EventLoop loop;
   Connecting connecting(loop);
   OtherVersion one(loop);
-  Server stranger(loop, Token::random());
+  Server stranger(loop, job::Token::random());
   connecting.start({loopback(stranger.port), loopback(one.listener.port)}, seconds(60), seconds(600));
   ASSERT_TRUE(connecting.finish());
   ASSERT_FALSE(*connecting.result);
@@ -235,7 +235,7 @@ TEST(Connector, ForgetsATorchrunThatIsGone) {
   connecting.connector.reset();
 }
 
-Token of_job(Token token, std::string job) {
+job::Token of_job(job::Token token, std::string job) {
   token.set_job(std::move(job));
   return token;
 }
@@ -268,7 +268,7 @@ TEST(Connector, GoesOnFromAnotherJobToItsOwn) {
 TEST(Connector, AtTheDeadlineItSaysWhatFailedWhere) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  Server stranger(loop, Token::random());
+  Server stranger(loop, job::Token::random());
   uint16_t closed = free_port();
   auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
   connecting.start({loopback(closed), loopback(stranger.port), loopback(silent->port)}, seconds(60), seconds(1));
@@ -297,7 +297,7 @@ TEST(Connector, ARefusedConnectionTellsMoreThanSilence) {
 TEST(Connector, AWrongTokenTellsMostAndWhatFailedAlikeIsSaidOnce) {
   net::EventLoop loop;
   Connecting connecting(loop);
-  Server stranger(loop, Token::random());
+  Server stranger(loop, job::Token::random());
   auto silent = net::listen_tcp({.port = 0, .loopback_only = true});
   const uint16_t closed = free_port();
   connecting.start({loopback(closed), loopback(stranger.port), loopback(closed), loopback(silent->port)}, seconds(60),
@@ -352,7 +352,7 @@ struct SlowServer {
   int accepted = 0;
   SecretStream in, out;
 
-  SlowServer(net::EventLoop& on, const Token& token) : loop(on), handshake(token, Purpose::kControl) {
+  SlowServer(net::EventLoop& on, const job::Token& token) : loop(on), handshake(token, Purpose::kControl) {
     loop.watch(listener.fd.get(), EPOLLIN, [this](uint32_t) {
       ++accepted;
       socket = *net::accept_tcp(listener.fd.get(), nullptr);
@@ -422,7 +422,7 @@ TEST(Connector, LeavesAGreetedServerThatDoesNotProveItself) {
   net::EventLoop loop;
   Connecting connecting(loop);
   connecting.greeting = [] { return std::string("it is me"); };
-  SlowServer stranger(loop, Token::random());
+  SlowServer stranger(loop, job::Token::random());
   Server server(loop, connecting.token);
   connecting.start({loopback(stranger.listener.port), loopback(server.port)}, milliseconds(100), seconds(600));
   ASSERT_TRUE(connecting.finish());
@@ -438,7 +438,7 @@ TEST(Connector, LeavesItsOnlyAddressForOthersThatAreFoundLater) {
     greeted = true;
     return std::string("it is me");
   };
-  SlowServer stranger(loop, Token::random());
+  SlowServer stranger(loop, job::Token::random());
   Server server(loop, connecting.token);
   connecting.start({loopback(stranger.listener.port)}, milliseconds(100), seconds(600));
   ASSERT_TRUE(run_until(loop, [&] { return greeted; }));

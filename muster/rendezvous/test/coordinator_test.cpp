@@ -124,7 +124,7 @@ class CoordinatorTest : public ::testing::Test {
 
   net::EventLoop loop_;
   Log log_ = Log::to_stderr(LogLevel::kError);
-  Token token_ = Token::random();
+  job::Token token_ = job::Token::random();
   Client client_;
   std::optional<Coordinator> coordinator_;
   net::Address address_;

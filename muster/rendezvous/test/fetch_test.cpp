@@ -34,7 +34,7 @@ struct Client final : CoordinatorClient {
 // A coordinator on a thread of its own, until the end of the test.
 class Server {
  public:
-  Server(const Token& token, const std::string& sealed) {
+  Server(const job::Token& token, const std::string& sealed) {
     auto listener = net::listen_tcp({.loopback_only = true});
     address_ = *net::parse_address("127.0.0.1", listener->port);
     thread_ = std::thread([this, token, sealed, fd = std::make_shared<Fd>(std::move(listener->fd))] {
@@ -72,10 +72,10 @@ Deadline soon() { return Deadline::in(std::chrono::seconds(10)); }
 Deadline at_once() { return Deadline::in(std::chrono::milliseconds(50)); }
 
 TEST(Fetch, TheSealedTokenIsForWhoeverAsks) {
-  const Token token = Token::random();
-  Server server(Token::random(), "the envelope");
+  const job::Token token = job::Token::random();
+  Server server(job::Token::random(), "the envelope");
   std::string seen;
-  auto unseal = [&](const std::string& credential) -> Result<Token> {
+  auto unseal = [&](const std::string& credential) -> Result<job::Token> {
     seen = credential;
     return token;
   };
@@ -88,7 +88,7 @@ TEST(Fetch, TheSealedTokenIsForWhoeverAsks) {
 TEST(Fetch, ByMungeItIsTheLaunchersToken) {
   test::Munged munged('k');
   const Munge munge = munged.client();
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   Server server(token, *munge.seal(token, "this job"));
   auto unseal = [&](const std::string& credential) { return munge.unseal(credential, "this job"); };
   auto fetched = fetch_token({server.address()}, unseal, soon());
@@ -100,9 +100,9 @@ TEST(Fetch, ByMungeItIsTheLaunchersToken) {
 
 // Somebody else's job may answer on a port that ours might have had.
 TEST(Fetch, AnEnvelopeThatDoesNotOpenIsPassedOver) {
-  Server other(Token::random(), "other"), ours(Token::random(), "ours");
-  auto unseal = [](const std::string& credential) -> Result<Token> {
-    if (credential == "ours") return Token::derive("a", "b");
+  Server other(job::Token::random(), "other"), ours(job::Token::random(), "ours");
+  auto unseal = [](const std::string& credential) -> Result<job::Token> {
+    if (credential == "ours") return job::Token::derive("a", "b");
     return Error{ErrorKind::kPeer, "not ours", {}};
   };
   EXPECT_TRUE(fetch_token({other.address(), ours.address()}, unseal, soon()).ok());
@@ -114,19 +114,19 @@ TEST(Fetch, AnEnvelopeThatDoesNotOpenIsPassedOver) {
 }
 
 TEST(Fetch, WhatMayPassIsTriedAgain) {
-  Server server(Token::random(), "envelope");
+  Server server(job::Token::random(), "envelope");
   int asked = 0;
-  auto unseal = [&](const std::string&) -> Result<Token> {
+  auto unseal = [&](const std::string&) -> Result<job::Token> {
     if (++asked < 3) return Error{ErrorKind::kSystem, "munged is not there", {}};
-    return Token::derive("a", "b");
+    return job::Token::derive("a", "b");
   };
   EXPECT_TRUE(fetch_token({server.address()}, unseal, soon()).ok());
   EXPECT_EQ(asked, 3);
 }
 
 TEST(Fetch, SaysWhatWentWrongWhere) {
-  Server without(Token::random(), "");
-  auto unseal = [](const std::string&) -> Result<Token> { return Token(); };
+  Server without(job::Token::random(), "");
+  auto unseal = [](const std::string&) -> Result<job::Token> { return job::Token(); };
   const net::Address refused = nobody();
   const Error error = fetch_token({refused, without.address()}, unseal, at_once()).error();
   EXPECT_EQ(error.kind, ErrorKind::kTimeout);
@@ -141,7 +141,7 @@ bool hangs_up(const Fd& connection, Deadline deadline) {
 
 // An agent may set its node up for minutes, and nobody else tells it that the launcher is gone.
 TEST(Fetch, TheConnectionOfADescriptionLastsAsLongAsTheCoordinator) {
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   std::optional<Server> server(std::in_place, token, "");
   auto fetched = fetch_description({server->address()}, token, "n1", soon());
   ASSERT_TRUE(fetched.ok()) << fetched.error().text();
@@ -151,9 +151,9 @@ TEST(Fetch, TheConnectionOfADescriptionLastsAsLongAsTheCoordinator) {
 }
 
 TEST(Fetch, ADescriptionIsForHoldersOfTheTokenOnly) {
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   Server server(token, "");
-  EXPECT_THAT(fetch_description({server.address()}, Token::random(), "n1", soon()).error().message,
+  EXPECT_THAT(fetch_description({server.address()}, job::Token::random(), "n1", soon()).error().message,
               HasSubstr("its token differs"));
   EXPECT_EQ(fetch_description({server.address()}, token, "n7", soon()).error().message,
             "the launcher has no host 'n7' in its list");

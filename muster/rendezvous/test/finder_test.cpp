@@ -50,7 +50,7 @@ class Names {
 
 struct Finding {
   net::EventLoop loop;
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   std::optional<Result<std::unique_ptr<Channel>>> result;
   std::unique_ptr<Finder> finder;
 

@@ -47,7 +47,7 @@ class MemberTest : public ::testing::Test {
 
   net::EventLoop loop_;
   Log log_ = Log::to_stderr(LogLevel::kError);
-  Token token_ = Token::random();
+  job::Token token_ = job::Token::random();
   std::unique_ptr<Acceptor> acceptor_;
   std::unique_ptr<Channel> coordinator_;
   std::unique_ptr<Member> member_;

@@ -13,7 +13,7 @@ using ::testing::Not;
 TEST(Munge, CarriesATokenToTheSameUserAgainAndAgain) {
   test::Munged munged('k');
   const Munge munge = munged.client();
-  const Token token = Token::random();
+  const job::Token token = job::Token::random();
   const std::string credential = *munge.seal(token, "job 1");
   EXPECT_LT(credential.size(), kLongestCredential);
   EXPECT_THAT(credential, Not(HasSubstr(token.hex())));
@@ -23,7 +23,7 @@ TEST(Munge, CarriesATokenToTheSameUserAgainAndAgain) {
 TEST(Munge, AnotherJobsIsNotTaken) {
   test::Munged munged('k');
   const Munge munge = munged.client();
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   token.set_job("Slurm job 41");
   const std::string credential = *munge.seal(token, "job 1");
   const Error error = munge.unseal(credential, "job 2").error();
@@ -33,14 +33,14 @@ TEST(Munge, AnotherJobsIsNotTaken) {
 
 TEST(Munge, AnotherKeyOpensNothing) {
   test::Munged here('k'), elsewhere('x');
-  const std::string credential = *here.client().seal(Token::random(), "job");
+  const std::string credential = *here.client().seal(job::Token::random(), "job");
   EXPECT_EQ(elsewhere.client().unseal(credential, "job").error().message, "munge: Invalid credential");
 }
 
 TEST(Munge, BytesOfAnybodyAreNoToken) {
   test::Munged munged('k');
   const Munge munge = munged.client();
-  const std::string credential = *munge.seal(Token::random(), "job");
+  const std::string credential = *munge.seal(job::Token::random(), "job");
   for (const std::string& bytes : {std::string(), std::string("MUNGE:"), std::string(4096, 'A'), std::string("\0x", 2),
                                    credential.substr(0, credential.size() / 2)})
     EXPECT_FALSE(munge.unseal(bytes, "job").ok()) << bytes;
@@ -49,7 +49,7 @@ TEST(Munge, BytesOfAnybodyAreNoToken) {
 TEST(Munge, WhereThereIsNoDaemonItSaysSo) {
   auto munge = Munge::open("/nonexistent/socket");
   ASSERT_TRUE(munge.ok());
-  EXPECT_THAT(munge->seal(Token::random(), "job").error().text(), HasSubstr("is munged running"));
+  EXPECT_THAT(munge->seal(job::Token::random(), "job").error().text(), HasSubstr("is munged running"));
 }
 
 }  // namespace

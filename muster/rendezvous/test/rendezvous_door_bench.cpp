@@ -30,7 +30,7 @@ double cpu_seconds() {
 // All agents, in one process; only so many of them connect at a time, as one process is slower than many nodes are.
 class Agents {
  public:
-  Agents(int count, int at_once, uint16_t port, const Token& token)
+  Agents(int count, int at_once, uint16_t port, const job::Token& token)
       : agents_(static_cast<size_t>(count)), at_once_(at_once), left_(count) {
     address_ = *net::parse_address("127.0.0.1", port);
     options_.token = token;
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
   ::setrlimit(RLIMIT_NOFILE, &files);
   auto listener = net::listen_tcp({});
   if (!listener) return 1;
-  Token token = Token::random();
+  job::Token token = job::Token::random();
   pid_t child = ::fork();
   if (child == 0) return Agents(count, at_once, listener->port, token).run() ? 0 : 1;
 

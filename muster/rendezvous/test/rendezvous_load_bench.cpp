@@ -61,7 +61,7 @@ struct Load {
   // Joining: one process is slower than many nodes are, and the door throws out who keeps it waiting.
   int at_once = 128;
   uint16_t port = 0;
-  Token token;
+  job::Token token;
 };
 
 // --- agents ---------------------------------------------------------------------------------------------------------
@@ -315,7 +315,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   load.hearts = std::min(load.agents, descriptors - load.agents);
-  load.token = Token::random();
+  load.token = job::Token::random();
   auto listener = net::listen_tcp({});
   if (!listener) return 1;
   load.port = listener->port;

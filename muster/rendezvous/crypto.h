@@ -1,8 +1,0 @@
-#pragma once
-
-namespace muster::rendezvous {
-
-// Before the first use of libsodium in a function; cheap after the first call, and safe on any thread.
-void init_crypto();
-
-}  // namespace muster::rendezvous
