@@ -121,10 +121,7 @@ class Translator {
     }
   }
 
-  bool inherits(std::string_view name) const {
-    return std::any_of(machine_.environment.begin(), machine_.environment.end(),
-                       [&](const auto& v) { return v.first == name; });
-  }
+  bool inherits(std::string_view name) const { return machine_.environment.has(name); }
 
   // How many run here.
   Result<void> place_processes() {

@@ -12,11 +12,9 @@
 
 namespace muster::accelerate {
 
-using Variables = std::vector<std::pair<std::string, std::string>>;
-
 // What the translation depends on besides the command line.
 struct Machine {
-  Variables environment;         // in its order
+  Environment environment;       // in its order
   int gpus = 0;                  // that this process was given
   std::string visible_variable;  // that hides them from a worker; empty: CUDA_VISIBLE_DEVICES
   bool peer_access = true;       // false: GPUs whose driver has none, and NCCL must be told
@@ -33,7 +31,7 @@ struct Machine {
 // `accelerate launch` in the words of `muster run`.
 struct Launch {
   std::vector<std::string> arguments;  // of `muster run`, with the program
-  Variables environment;               // for every worker, over what it inherits
+  Environment environment;             // for every worker, over what it inherits
   // One process without RANK, WORLD_SIZE and all else of torchrun's, as accelerate starts one: Accelerator() would take
   // part in a group of one otherwise.
   bool ranked = true;

@@ -10,18 +10,12 @@ namespace {
 
 constexpr std::string_view kMoreDynamoBackends[] = {"TORCHXLA_TRACE_ONCE", "HPU_BACKEND", "NEURON"};
 
-std::optional<std::string> find(const Variables& variables, std::string_view name) {
-  for (const auto& [n, value] : variables)
-    if (n == name) return value;
-  return std::nullopt;
-}
-
 class Maker {
  public:
   Maker(const Settings& settings, Way way, int processes_here, const Machine& machine)
       : settings_(settings), way_(way), processes_here_(processes_here), machine_(machine) {}
 
-  Result<Variables> make() {
+  Result<Environment> make() {
     if (way_ == Way::kPlain) set("ACCELERATE_USE_CPU", wants_cpu() ? "True" : "False");
     if (way_ == Way::kCpu) set("ACCELERATE_USE_CPU", "True");
     if (settings_.flag("debug")) set("ACCELERATE_DEBUG_MODE", "true");
@@ -42,7 +36,7 @@ class Maker {
     if (settings_.flag("use_parallelism_config") && way_ != Way::kPlain) set_parallelism();
     if (!machine_.peer_access && way_ != Way::kPlain)
       for (std::string_view name : {"NCCL_P2P_DISABLE", "NCCL_IB_DISABLE"})
-        if (!find(machine_.environment, name)) set(name, "1");
+        if (!machine_.environment.get(name)) set(name, "1");
     if (way_ != Way::kPlain) copy_upper_case();
     return std::move(variables_);
   }
@@ -50,14 +44,7 @@ class Maker {
  private:
   bool wants_cpu() const { return settings_.flag("cpu") || settings_.flag("use_cpu"); }
 
-  void set(std::string_view name, std::string value) {
-    for (auto& [n, old] : variables_)
-      if (n == name) {
-        old = std::move(value);
-        return;
-      }
-    variables_.emplace_back(name, std::move(value));
-  }
+  void set(std::string_view name, std::string value) { variables_.set(name, std::move(value)); }
 
   void set_devices() {
     const std::string ids = settings_.get("gpu_ids").value_or("all");
@@ -127,7 +114,7 @@ class Maker {
   }
 
   void set_deepspeed() {
-    std::string path = find(machine_.environment, "PYTHONPATH").value_or("");
+    std::string path = machine_.environment.get("PYTHONPATH").value_or("");
     std::vector<std::string> parts;
     for (std::string_view part : split(path, ':'))
       if (!part.empty()) parts.emplace_back(part);
@@ -137,7 +124,7 @@ class Maker {
     set("ACCELERATE_USE_DEEPSPEED", "true");
     set_group(Group::kDeepspeed);
     // Set by torchrun then: 1 for several workers.
-    if (!find(machine_.environment, "OMP_NUM_THREADS") && processes_here_ > 1) set("OMP_NUM_THREADS", "1");
+    if (!machine_.environment.get("OMP_NUM_THREADS") && processes_here_ > 1) set("OMP_NUM_THREADS", "1");
   }
 
   void set_parallelism() {
@@ -156,7 +143,7 @@ class Maker {
   // The flag, else what is inherited, else 1; on the CPU the cores are divided.
   std::string threads() const {
     if (auto given = settings_.get("num_cpu_threads_per_process")) return *given;
-    const std::string inherited = find(machine_.environment, "OMP_NUM_THREADS").value_or("");
+    const std::string inherited = machine_.environment.get("OMP_NUM_THREADS").value_or("");
     const auto number = parse_int(trim(inherited));
     // "4,2" and the like are for OpenMP to read.
     if (!inherited.empty() && (!number || *number > 0)) return number ? std::to_string(*number) : inherited;
@@ -172,31 +159,24 @@ class Maker {
 
   // accelerate patches torchrun's environment with names in capitals, so that workers have both: HTTP_PROXY of http_proxy.
   void copy_upper_case() {
-    Variables all = machine_.environment;
-    for (const auto& [name, value] : variables_) {
-      auto found = std::find_if(all.begin(), all.end(), [&n = name](const auto& entry) { return entry.first == n; });
-      if (found == all.end()) {
-        all.emplace_back(name, value);
-      } else {
-        found->second = value;
-      }
-    }
+    Environment all = machine_.environment;
+    all.set_all(variables_);
     std::map<std::string, std::string> capitals;  // where several names come to the same, the last one counts
     for (const auto& [name, value] : all) capitals[upper_case(name)] = value;
     for (const auto& [name, value] : capitals)
-      if (find(all, name) != value) set(name, value);
+      if (all.get(name) != value) set(name, value);
   }
 
   const Settings& settings_;
   const Way way_;
   const int processes_here_;
   const Machine& machine_;
-  Variables variables_;
+  Environment variables_;
 };
 
 }  // namespace
 
-Result<Variables> worker_variables(const Settings& settings, Way way, int processes_here, const Machine& machine) {
+Result<Environment> worker_variables(const Settings& settings, Way way, int processes_here, const Machine& machine) {
   return Maker(settings, way, processes_here, machine).make();
 }
 

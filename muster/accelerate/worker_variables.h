@@ -13,6 +13,6 @@ enum class Way : uint8_t {
 };
 
 // The variables that accelerate adds to a worker's environment on this machine, which has `processes_here` of the job's.
-Result<Variables> worker_variables(const Settings& settings, Way way, int processes_here, const Machine& machine);
+Result<Environment> worker_variables(const Settings& settings, Way way, int processes_here, const Machine& machine);
 
 }  // namespace muster::accelerate

@@ -1,7 +1,7 @@
 #include "muster/agent/conclusion.h"
 
 #include "muster/base/detached_thread.h"
-#include "muster/process/own_environment.h"
+#include "muster/base/environment.h"
 #include "muster/process/signals.h"
 #include "muster/rendezvous/protocol.h"
 #include "muster/report/error_file.h"
@@ -55,7 +55,7 @@ int Conclusion::signalled(int signal, int launcher_pid, std::vector<report::Work
   report::Verdict verdict = report::judge(outcomes);
   report::Report result = report("signalled", code, std::move(outcomes), std::move(verdict));
   result.signal = signal;
-  result.note = report::scheduler_cause(signal, process::own_environment());
+  result.note = report::scheduler_cause(signal, own_environment());
   publish(result);
   if (torchrun_) {
     constexpr std::string_view kException = "torch.distributed.elastic.multiprocessing.api.SignalException";
@@ -113,7 +113,7 @@ void Conclusion::publish(const report::Report& report) {
 
 // Whoever started us as torch starts a worker reads our error file as we read our workers'.
 void Conclusion::copy_error_file(const report::WorkerOutcome& root) {
-  const std::string* target = job::find_variable(job_.environment, "TORCHELASTIC_ERROR_FILE");
+  const std::string* target = job_.environment.find("TORCHELASTIC_ERROR_FILE");
   if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
   auto written = call_with_deadline<Result<void>>(
       Deadline::in(kCopyTime), [from = root.error_file_path, to = *target, code = root.status.popen_code()] {

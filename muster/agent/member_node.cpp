@@ -56,7 +56,7 @@ class MemberNode final : public Director {
   void cannot_start(const std::string& why);
   void end_with(Error error);
   void show_waiting(const std::string& what);
-  process::Environment interface_variables(const std::string& own_address) const;
+  Environment interface_variables(const std::string& own_address) const;
 
   NodeControl& node_;
   const job::JobSpec& job_;
@@ -211,19 +211,18 @@ void MemberNode::cannot_start(const std::string& why) {
 
 // Gloo binds to what this node's own name resolves to. Where that is loopback, or nothing, it is told the interface
 // that the other nodes reach.
-process::Environment MemberNode::interface_variables(const std::string& own_address) const {
-  process::Environment variables;
+Environment MemberNode::interface_variables(const std::string& own_address) const {
+  Environment variables;
   const std::vector<net::InterfaceAddress> all = net::interface_addresses();
   std::string reached = net::interface_of(all, own_address);
-  auto unset = [&](const char* name) { return job::find_variable(job_.environment, name) == nullptr; };
+  auto unset = [&](const char* name) { return !job_.environment.has(name); };
   if (!membership_.interface.empty()) {
     auto chosen = net::select_interfaces(all, membership_.interface);
     if (chosen) reached = chosen->front().interface;
-    if (unset("NCCL_SOCKET_IFNAME") && !reached.empty()) variables.emplace_back("NCCL_SOCKET_IFNAME", reached);
+    if (unset("NCCL_SOCKET_IFNAME") && !reached.empty()) variables.add("NCCL_SOCKET_IFNAME", reached);
   }
   if (reached.empty() || !unset("GLOO_SOCKET_IFNAME")) return variables;
-  if (!membership_.interface.empty() || !node_.own_name_is_reachable())
-    variables.emplace_back("GLOO_SOCKET_IFNAME", reached);
+  if (!membership_.interface.empty() || !node_.own_name_is_reachable()) variables.add("GLOO_SOCKET_IFNAME", reached);
   return variables;
 }
 

@@ -255,9 +255,9 @@ Result<void> Supervisor::make_layout() {
 }
 
 Result<void> Supervisor::start_file_timers() {
-  const std::string* enabled = job::find_variable(job_.environment, "TORCHELASTIC_ENABLE_FILE_TIMER");
+  const std::string* enabled = job_.environment.find("TORCHELASTIC_ENABLE_FILE_TIMER");
   if (enabled == nullptr || *enabled != "1") return {};
-  const std::string* path = job::find_variable(job_.environment, "TORCHELASTIC_TIMER_FILE");
+  const std::string* path = job_.environment.find("TORCHELASTIC_TIMER_FILE");
   MUSTER_TRY(timers_, FileTimers::open(loop_, path != nullptr ? *path : default_timer_file(),
                                        [this](const TimerRequest& timer) { timer_expired(timer); }));
   return {};

@@ -25,7 +25,6 @@
 #include "muster/cli/verbs.h"
 #include "muster/cluster/description.h"
 #include "muster/output/log_layout.h"
-#include "muster/process/own_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -233,8 +232,8 @@ int agent_command(const std::vector<std::string>& words) {
   auto description = from_scheduler ? fetch(**fetch_words, launcher) : read_description(STDIN_FILENO);
   if (!description) return fail(description.error());
 
-  const process::Environment& sent = description->environment;
-  const process::Environment own = process::own_environment();
+  const Environment& sent = description->environment;
+  const Environment own = own_environment();
   use_environment(from_scheduler ? environment_of_task(sent, own, net::hostname(), description->position)
                                  : environment_of_node(sent, own));
   use_directory(description->directory);

@@ -19,21 +19,16 @@ struct WorkerPlan {
   std::vector<int> cpus;
   std::string gpu;
   std::vector<std::string> argv;
-  process::Environment added;  // beyond the launcher's own
+  Environment added;  // beyond the launcher's own
 };
 
 }  // namespace
 
-process::Environment added_variables(const JobPlan& plan, const process::Environment& environment) {
-  process::Environment added;
+Environment added_variables(const JobPlan& plan, const Environment& environment) {
+  Environment added;
   for (const auto& [name, value] : environment) {
-    auto same = [&, &n = name, &v = value](const auto& entry) { return entry.first == n && entry.second == v; };
-    if (std::none_of(plan.given_environment.begin(), plan.given_environment.end(), same))
-      added.emplace_back(name, value);
-  }
-  for (auto& [name, value] : added) {
-    if (name == "MASTER_PORT" && plan.job.master_port == 0) value = kChosenAtStart;
-    if (name == "TORCHELASTIC_ERROR_FILE") value = kChosenAtStart;
+    const bool later = name == "TORCHELASTIC_ERROR_FILE" || (name == "MASTER_PORT" && plan.job.master_port == 0);
+    if (plan.given_environment.get(name) != value) added.add(name, later ? kChosenAtStart : value);
   }
   return added;
 }
@@ -46,7 +41,7 @@ std::string gpu_of(const process::GpuCount& gpus, size_t local_rank) {
 }
 
 // What is executed: for a worker in a container the runtime, which starts it.
-std::vector<std::string> command_line(const job::JobSpec& job, int rank, const process::Environment& environment) {
+std::vector<std::string> command_line(const job::JobSpec& job, int rank, const Environment& environment) {
   std::vector<std::string> argv = job::worker_argv(job.command, rank);
   if (!job.container) return argv;
   argv[0] = job.command.program;
@@ -68,7 +63,7 @@ Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process:
   for (int rank = 0; rank < job.workers; ++rank) {
     const auto index = static_cast<size_t>(rank);
     const job::Placement placement = job::place_on_one_node(rank, job.workers);
-    const process::Environment environment = job::worker_environment(job, round, placement);
+    const Environment environment = job::worker_environment(job, round, placement);
     workers.push_back({rank, cpus[index], gpu_of(gpus, index), command_line(job, rank, environment),
                        added_variables(plan, environment)});
   }
@@ -98,18 +93,18 @@ std::string as_json(const JobPlan& plan, const process::GpuCount& gpus, const st
 }
 
 // Of several workers: the variables that all of them have with the same value.
-process::Environment common_variables(const std::vector<WorkerPlan>& workers) {
-  process::Environment common;
+Environment common_variables(const std::vector<WorkerPlan>& workers) {
+  Environment common;
   if (workers.size() < 2) return common;
   auto has = [](const auto& variable) {
     return [&](const WorkerPlan& worker) { return std::ranges::find(worker.added, variable) != worker.added.end(); };
   };
   for (const auto& variable : workers[0].added)
-    if (std::ranges::all_of(workers, has(variable))) common.push_back(variable);
+    if (std::ranges::all_of(workers, has(variable))) common.add(variable);
   return common;
 }
 
-std::string variable_lines(const process::Environment& environment, const process::Environment& but) {
+std::string variable_lines(const Environment& environment, const Environment& but) {
   std::string text;
   for (const auto& variable : environment)
     if (std::ranges::find(but, variable) == but.end())
@@ -121,7 +116,7 @@ std::string as_text(const JobPlan& plan, const process::GpuCount& gpus, const st
   std::string text = fmt::format("{} worker{} on {}, by {}\n", workers.size(), workers.size() == 1 ? "" : "s",
                                  net::hostname(), plan.job.command.program);
   if (!gpus.source.empty()) text += fmt::format("GPUs: {} ({})\n", gpus.count, gpus.source);
-  const process::Environment common = common_variables(workers);
+  const Environment common = common_variables(workers);
   if (!common.empty()) text += "\nevery rank\n  environment\n" + variable_lines(common, {});
   for (const WorkerPlan& worker : workers) {
     text += fmt::format("\nrank {}\n  cores    {}{}\n", worker.rank, process::cpu_ranges(worker.cpus),

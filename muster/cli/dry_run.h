@@ -18,6 +18,6 @@ Result<std::string> dry_run(const JobPlan& plan, const Facts& facts, bool json);
 inline constexpr std::string_view kChosenAtStart = "<chosen at start>";
 
 // The variables that differ from what the launcher itself was given. Pure.
-process::Environment added_variables(const JobPlan& plan, const process::Environment& environment);
+Environment added_variables(const JobPlan& plan, const Environment& environment);
 
 }  // namespace muster::cli

@@ -83,25 +83,27 @@ std::string_view known_later(const JobPlan& plan, std::string_view name) {
 }
 
 // What every worker finds beyond the environment around muster.
-process::Environment environment_of_workers(const JobPlan& plan) {
+Environment environment_of_workers(const JobPlan& plan) {
   job::RoundInfo round;
   round.job = kChosenAtStart;
   round.master_addr = plan.job.master_addr;
   round.master_port = plan.job.master_port;
-  process::Environment all = added_variables(plan, job::worker_environment(plan.job, round, {}));
+  Environment all = added_variables(plan, job::worker_environment(plan.job, round, {}));
   constexpr std::string_view kGiven = "--env=";  // what a launcher tells its agents
   for (const std::string& word : plan.forwarded)
     if (const size_t equals = word.find('=', kGiven.size()); word.starts_with(kGiven) && equals != std::string::npos)
-      all = environment::with(all, {{word.substr(kGiven.size(), equals - kGiven.size()), word.substr(equals + 1)}});
-  const bool given = job::find_variable(plan.job.environment, kThreads) != nullptr;
-  if (std::holds_alternative<FanOut>(plan.nodes) && !given && job::find_variable(all, kThreads) == nullptr)
-    all.emplace_back(kThreads, "<cores of the node, divided among its workers>");
-  for (auto& [name, value] : all) {
-    if (auto later = known_later(plan, name); !later.empty()) value = later;
-    const bool agreed = plan.job.membership && plan.job.membership->store_on_coordinator_port;
-    if (name == "MASTER_PORT" && agreed) value = std::to_string(std::get<Symmetric>(plan.nodes).port);
+      all.set(word.substr(kGiven.size(), equals - kGiven.size()), word.substr(equals + 1));
+  const bool given = plan.job.environment.has(kThreads);
+  if (std::holds_alternative<FanOut>(plan.nodes) && !given && !all.has(kThreads))
+    all.set(kThreads, "<cores of the node, divided among its workers>");
+  const bool agreed = plan.job.membership && plan.job.membership->store_on_coordinator_port;
+  Environment shown;
+  for (const auto& [name, value] : all) {
+    const std::string later(known_later(plan, name));
+    const bool fixed = name == "MASTER_PORT" && agreed;
+    shown.add(name, fixed ? std::to_string(std::get<Symmetric>(plan.nodes).port) : later.empty() ? value : later);
   }
-  return all;
+  return shown;
 }
 
 // The image, and in what it is run.

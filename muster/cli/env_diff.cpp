@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <map>
 
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/facts.h"
 #include "muster/environment/difference.h"
 #include "muster/job/token.h"
 #include "muster/job/worker_env.h"
-#include "muster/process/own_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -52,7 +52,7 @@ environment::FingerprintKey take_key() {
 int fingerprint_command() {
   const auto host = environment_variable("MUSTER_HOST").value_or("");
   const environment::FingerprintKey key = take_key();
-  const auto print_of_node = environment::take_fingerprint(host, process::own_environment(), key, Deadline::in(kTime));
+  const auto print_of_node = environment::take_fingerprint(host, own_environment(), key, Deadline::in(kTime));
   return print(encode(print_of_node) + "\n");
 }
 
@@ -65,7 +65,7 @@ void run_fingerprint(job::JobSpec& job) {
   job.command.template_from = job.command.argv.size();
   job.command.entrypoint = "--env-diff";
   const job::Token key = job::Token::derive(job.membership->token.hex(), "--env-diff");
-  job.environment.emplace_back(kKeyVariable, key.hex());
+  job.environment.add(kKeyVariable, key.hex());
 }
 
 int env_diff(launcher::FanOut& spec, const std::function<int()>& run, bool json) {

@@ -28,7 +28,6 @@
 #include "muster/net/resolve.h"
 #include "muster/net/socket.h"
 #include "muster/process/cpus.h"
-#include "muster/process/own_environment.h"
 #include "muster/process/proc.h"
 #include "muster/rendezvous/munge.h"
 
@@ -143,35 +142,35 @@ Result<std::string> read_stdin() {
 }
 
 // The environment that a process was started with, whatever it has set since.
-process::Environment first_environment_of(pid_t pid) {
-  process::Environment environment;
+Environment first_environment_of(pid_t pid) {
+  Environment environment;
   auto block = muster::read_file(fmt::format("/proc/{}/environ", pid));
   for (std::string_view entry : split(block ? std::string_view(*block) : std::string_view(), '\0'))
     if (const size_t equals = entry.find('='); equals != std::string_view::npos)
-      environment.emplace_back(entry.substr(0, equals), entry.substr(equals + 1));
+      environment.add(entry.substr(0, equals), entry.substr(equals + 1));
   return environment;
 }
 
 // What slurmstepd has started: the batch script, or the shell of a step. Skips this process: after `exec muster run` its
 // environment may already be changed. A shell of salloc on a login node has no devices from Slurm.
-std::optional<process::Environment> slurm_environment() {
+std::optional<Environment> slurm_environment() {
   for (auto process = process::read_proc_stat(::getppid()); process && process->parent > 0;
        process = process::read_proc_stat(process->parent)) {
     auto above = muster::read_file(fmt::format("/proc/{}/comm", process->parent));
     if (!above || trim(*above) != "slurmstepd") continue;
-    process::Environment environment = first_environment_of(process->pid);
-    if (job::find_variable(environment, "SLURM_JOB_ID") == nullptr) return std::nullopt;  // it cannot be read
+    Environment environment = first_environment_of(process->pid);
+    if (!environment.has("SLURM_JOB_ID")) return std::nullopt;  // it cannot be read
     return environment;
   }
   return std::nullopt;
 }
 
-std::optional<process::Environment> pbs_environment() {
-  std::optional<process::Environment> first;
+std::optional<Environment> pbs_environment() {
+  std::optional<Environment> first;
   for (auto process = process::read_proc_stat(::getppid()); process;
        process = process::read_proc_stat(process->parent)) {
-    process::Environment environment = first_environment_of(process->pid);
-    if (job::find_variable(environment, "PBS_JOBID") == nullptr) break;
+    Environment environment = first_environment_of(process->pid);
+    if (!environment.has("PBS_JOBID")) break;
     first = std::move(environment);
   }
   return first;
@@ -234,14 +233,14 @@ bool starts_muster(std::string_view beginning, std::string_view own_name) {
   });
 }
 
-void use_environment(const process::Environment& environment) {
+void use_environment(const Environment& environment) {
   ::clearenv();
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
 }
 
 Facts real_facts(int launcher) {
   Facts facts;
-  facts.environment = process::own_environment();
+  facts.environment = own_environment();
   facts.getenv = environment_variable;
   facts.gpus = [] { return process::count_gpus(environment_variable); };
   facts.usable_cores = [] { return process::usable_cores(); };
@@ -272,8 +271,9 @@ Facts real_facts(int launcher) {
   };
   facts.token_file = read_token_file;
   facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
-  facts.set_up = [launcher](const environment::Setup& setup, const process::Environment& before,
-                            const SetUpManner& manner) { return set_up(setup, before, manner, launcher); };
+  facts.set_up = [launcher](const environment::Setup& setup, const Environment& before, const SetUpManner& manner) {
+    return set_up(setup, before, manner, launcher);
+  };
   facts.check_record = environment::check_record_directory;
   facts.is_directory = is_directory;
   facts.working_directory = working_directory;

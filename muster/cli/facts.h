@@ -49,7 +49,7 @@ struct SetUpManner {
 // All a job's options depend on besides the command line. Each is asked only when it matters, since some cost time (a
 // resolver, a scan of /proc). Tests supply their own.
 struct Facts {
-  process::Environment environment;
+  Environment environment;
   GetEnv getenv;
   std::function<process::GpuCount()> gpus;
   std::function<int()> usable_cores;
@@ -80,13 +80,13 @@ struct Facts {
   std::function<Result<std::string>()> read_stdin;
   // What the scheduler (Slurm or PBS) gave to the first process of this job, or step, on this node, if that is above this
   // one; nothing: unknown.
-  std::function<std::optional<process::Environment>(cluster::Adapter)> job_environment;
+  std::function<std::optional<Environment>(cluster::Adapter)> job_environment;
   // The user's key (user_key.h); `make` it if there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this
   // process: all that is asked here from then on follows from it. A line that fails has been shown with its output.
-  std::function<Result<process::Environment>(const environment::Setup& setup, const process::Environment& before,
-                                             const SetUpManner& manner)>
+  std::function<Result<Environment>(const environment::Setup& setup, const Environment& before,
+                                    const SetUpManner& manner)>
       set_up;
   // Fails when no record can be kept in that directory, which it makes.
   std::function<Result<void>(const std::string&)> check_record;
@@ -104,7 +104,7 @@ struct Facts {
 };
 
 // Of this whole process: what is planned, found on PATH and given to workers follows from it.
-void use_environment(const process::Environment& environment);
+void use_environment(const Environment& environment);
 
 // This process, this machine. `launcher`: a descriptor that hangs up when whoever started this node is gone.
 Facts real_facts(int launcher = -1);

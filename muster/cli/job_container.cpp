@@ -25,7 +25,7 @@ PathKind kind_by_name(const std::string& path) {
 }
 
 // What was given must not get lost; of the node's own variables such a one means nothing inside.
-Result<void> check_lines(const container::Spec& spec, const process::Environment& environment,
+Result<void> check_lines(const container::Spec& spec, const Environment& environment,
                          const std::set<std::string>& given) {
   if (spec.kind != container::Kind::kEnroot) return {};
   for (const auto& [name, value] : environment)

@@ -24,7 +24,7 @@ std::string Planner::why_so_many() const {
 }
 
 std::string Planner::why_so_many_threads(const std::string& threads) const {
-  const std::string* before = job::find_variable(environment_, "OMP_NUM_THREADS");
+  const std::string* before = environment_.find("OMP_NUM_THREADS");
   const std::string workers = counted(job_.workers, "worker");
   if (before == nullptr) return fmt::format("{} for {}", counted(facts_.usable_cores(), "core"), workers);
   return *before == threads ? "as it was set" : fmt::format("the {} that PBS has set are for {}", *before, workers);
@@ -41,7 +41,7 @@ void Planner::say_decisions() {
                   job_.master_port == 0 ? "on a free port" : fmt::format("port {}", job_.master_port)));
   const std::string& logs = job_.output.log_dir;
   say(logs.empty() || logs == "/dev/null" ? "log files: none (--log-dir DIR keeps them)" : "log files: in " + logs);
-  if (const std::string* threads = job::find_variable(job_.environment, "OMP_NUM_THREADS"))
+  if (const std::string* threads = job_.environment.find("OMP_NUM_THREADS"))
     say(fmt::format("OMP_NUM_THREADS={}: {}", *threads, why_so_many_threads(*threads)));
 }
 

@@ -27,7 +27,7 @@ std::string why_computed(const std::string& name) {
 Result<void> Planner::forward_devices(const launcher::FanOut& spec) {
   const bool slurm = spec.way == launcher::Way::kSlurm;
   if (!slurm && spec.way != launcher::Way::kPbs) return {};
-  process::Environment chosen;
+  Environment chosen;
   if (auto first = facts_.job_environment(slurm ? cluster::Adapter::kSlurm : cluster::Adapter::kPbs)) {
     chosen = devices_set_since(facts_.environment, *first);
   } else if (slurm) {
@@ -111,7 +111,7 @@ Result<environment::Setup> Planner::read_set_up() {
 }
 
 // Files and variables of the place where the command was typed: agents are told what they said (plan_.forwarded).
-Result<process::Environment> Planner::given_variables() {
+Result<Environment> Planner::given_variables() {
   environment::Assignments all;
   for (const std::string& file : assignment_ ? std::vector<std::string>() : parsed_.list(Opt::kEnvFile)) {
     auto content = facts_.read_file(file);

@@ -315,16 +315,15 @@ Result<void> Planner::plan_failures() {
 void Planner::hide_other_gpus() {
   const process::GpuCount mine = gpus();
   if (mine.visible_variable.empty() || job_.workers > mine.count) return;  // more were asked for than its share has
-  std::erase_if(job_.environment, [&](const auto& variable) { return variable.first == mine.visible_variable; });
-  job_.environment.emplace_back(mine.visible_variable, join(mine.ids, ","));
+  job_.environment.set(mine.visible_variable, join(mine.ids, ","));
 }
 
 // PBS sets OMP_NUM_THREADS for one process that has all CPUs of its chunk: that is nobody's wish for each of several.
 std::optional<int> Planner::cpus_of_pbs() const {
-  const std::string* threads = job::find_variable(job_.environment, "OMP_NUM_THREADS");
-  const std::string* cpus = job::find_variable(job_.environment, "NCPUS");
+  const std::string* threads = job_.environment.find("OMP_NUM_THREADS");
+  const std::string* cpus = job_.environment.find("NCPUS");
   if (!ours_ || threads == nullptr || cpus == nullptr || *cpus != *threads) return {};
-  if (job::find_variable(job_.environment, "PBS_ENVIRONMENT") == nullptr) return {};
+  if (!job_.environment.has("PBS_ENVIRONMENT")) return {};
   const auto number = parse_int(*threads);
   if (!number || *number < 1 || *number > INT32_MAX) return {};
   return static_cast<int>(*number);
@@ -335,27 +334,23 @@ void Planner::plan_environment() {
   job_.environment = without_token(environment_);
   // What --env or a prologue has just set is as it was wanted.
   auto untouched = [&](const std::string& name) {
-    const std::string* before = job::find_variable(facts_.environment, name);
-    const std::string* now = job::find_variable(environment_, name);
+    const std::string* before = facts_.environment.find(name);
+    const std::string* now = environment_.find(name);
     return now == nullptr || (before != nullptr && *before == *now);
   };
-  for (const auto& [name, value] : wishes_.environment) {
-    if (!untouched(name)) continue;
-    std::erase_if(job_.environment, [&n = name](const auto& entry) { return entry.first == n; });
-    job_.environment.emplace_back(name, value);
-  }
+  for (const auto& [name, value] : wishes_.environment)
+    if (untouched(name)) job_.environment.set(name, value);
   if (assignment_ && nodes_here() > 1) hide_other_gpus();
   const std::optional<int> cpus = cpus_of_pbs();
-  if (job::find_variable(job_.environment, "OMP_NUM_THREADS") != nullptr && !cpus) return;
+  if (job_.environment.has("OMP_NUM_THREADS") && !cpus) return;
   // Each agent sets it for its own workers.
   const bool agents_do = fan_out() != nullptr;
   if (ours_ && !agents_do) {
     const int cores = std::min(facts_.usable_cores(), cpus.value_or(INT32_MAX));
     const int threads = process::threads_per_worker(cores, job_.workers * nodes_here());
-    std::erase_if(job_.environment, [](const auto& variable) { return variable.first == "OMP_NUM_THREADS"; });
-    job_.environment.emplace_back("OMP_NUM_THREADS", std::to_string(threads));
+    job_.environment.set("OMP_NUM_THREADS", std::to_string(threads));
   } else if (!ours_ && job_.workers > 1) {
-    if (!agents_do) job_.environment.emplace_back("OMP_NUM_THREADS", "1");
+    if (!agents_do) job_.environment.add("OMP_NUM_THREADS", "1");
     note(LogLevel::kWarning,
          "\n*****************************************\n"
          "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system "

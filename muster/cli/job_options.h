@@ -26,10 +26,10 @@ using NodesPlan = std::variant<std::monostate, launcher::FanOut, launcher::Symme
 // A job ready to start, and what to say about it.
 struct JobPlan {
   job::JobSpec job;
-  NodesPlan nodes;                         // its `job` is the one above
-  std::string mode_why;                    // "--hosts names 3"
-  bool workers_given = false;              // as a number
-  process::Environment given_environment;  // the launcher's, before anything was added
+  NodesPlan nodes;                     // its `job` is the one above
+  std::string mode_why;                // "--hosts names 3"
+  bool workers_given = false;          // as a number
+  Environment given_environment;       // the launcher's, before anything was added
   std::vector<std::string> forwarded;  // options in front of the typed ones for agents: what only this process knows
   bool env_diff = false;               // --env-diff: nodes say what they are, and run nothing else
   std::string record;                  // --record, where this process is the one that keeps it; else empty
@@ -38,9 +38,9 @@ struct JobPlan {
 
 // What a front end with a command line of its own (accelerate launch) wants besides what options can say.
 struct Wishes {
-  process::Environment environment;  // for every worker, over what it inherits
-  std::optional<int> processes;      // of all nodes together; the first nodes get the remainder
-  bool ranked = true;                // false: one worker without any of torchrun's variables
+  Environment environment;       // for every worker, over what it inherits
+  std::optional<int> processes;  // of all nodes together; the first nodes get the remainder
+  bool ranked = true;            // false: one worker without any of torchrun's variables
 };
 
 // What the options of run, torchrun or launch come to on this machine. Errors are the user's: kUsage, or kNotFound and

@@ -11,8 +11,8 @@ void Planner::plan_pbs(launcher::FanOut& spec) {
     if (spec.hosts[i].name == here_->node_name) spec.pbs.here = static_cast<int>(i);
   spec.pbs.tools = cluster::pbs::find_tools(facts_.getenv, facts_.find_program, facts_.read_file);
   // A task that pbs_tmrsh starts has none of them, and the user is the same on every node.
-  for (const auto& variable : facts_.environment)
-    if (variable.first == "USER" || variable.first == "LOGNAME") spec.description.environment.push_back(variable);
+  for (const char* name : {"USER", "LOGNAME"})
+    if (const std::string* value = facts_.environment.find(name)) spec.description.environment.set(name, *value);
   if (spec.pbs.tools == cluster::pbs::Tools())
     note(
         LogLevel::kWarning,

@@ -75,7 +75,7 @@ class Planner {
   Result<void> forward_devices(const launcher::FanOut& spec);
   Result<void> check_devices(const environment::Setup& setup) const;
   Result<environment::Setup> read_set_up();
-  Result<process::Environment> given_variables();
+  Result<Environment> given_variables();
   Result<void> plan_env_diff();
   Result<void> plan_record();
 
@@ -171,7 +171,7 @@ class Planner {
   const Facts& facts_;
   const Wishes& wishes_;
   const Assignment* const assignment_;         // of an agent; else null
-  process::Environment environment_;           // of this process, as it is after the set-up
+  Environment environment_;                    // of this process, as it is after the set-up
   std::set<std::string> given_variables_;      // what of it was given expressly
   std::optional<Facts> inside_;                // what there is for workers in a container; none: what the node has
   std::optional<cluster::Surroundings> here_;  // where that decides

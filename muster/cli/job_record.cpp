@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <memory>
 
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
 #include "muster/environment/record.h"
 #include "muster/environment/secrets.h"
-#include "muster/process/own_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -24,7 +24,7 @@ std::string encode(const std::vector<std::string>& words) {
   return bytes;
 }
 
-Result<process::Child> start_recorder(const std::vector<std::string>& words, const process::Environment& environment) {
+Result<process::Child> start_recorder(const std::vector<std::string>& words, const Environment& environment) {
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   MUSTER_TRY(Fd input, memory_file(encode(words)));
@@ -68,7 +68,7 @@ int record_command() {
                                      .host = words[2],
                                      .words = {words.begin() + kFixedWords, words.end()},
                                      .working_directory = std::filesystem::current_path(error).string(),
-                                     .environment = process::own_environment()};
+                                     .environment = own_environment()};
   auto folder = environment::record(request, Deadline::in(kTime));
   if (folder) return 0;
   Log::to_stderr().warn("--record: nothing is kept: {}", folder.error().text());

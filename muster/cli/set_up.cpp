@@ -22,8 +22,8 @@ void show(const std::string& output, const std::string& host, bool by_launcher, 
 
 }  // namespace
 
-Result<process::Environment> set_up(const environment::Setup& setup, const process::Environment& before,
-                                    const SetUpManner& manner, int launcher) {
+Result<Environment> set_up(const environment::Setup& setup, const Environment& before, const SetUpManner& manner,
+                           int launcher) {
   const bool by_launcher = launcher >= 0;
   environment::CaptureOptions options{.time = manner.time, .launcher = launcher};
   if (by_launcher) {

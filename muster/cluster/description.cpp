@@ -93,10 +93,9 @@ Result<Description> decode_description(std::string_view whole) {
   if (int workers = read_int(in); has_workers) description.workers = workers;
   description.verb = in.text();
   description.arguments = read_list(in);
-  description.environment.resize(in.count(2 * sizeof(uint32_t)));
-  for (auto& [name, value] : description.environment) {
-    name = in.text();
-    value = in.text();
+  for (size_t left = in.count(2 * sizeof(uint32_t)); left > 0; --left) {
+    std::string name = in.text();
+    description.environment.add(name, in.text());
   }
   bool has_script = in.boolean();
   if (std::string script = in.text(); has_script) description.script = std::move(script);

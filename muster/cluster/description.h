@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/environment.h"
 #include "muster/base/result.h"
 
 namespace muster::cluster {
@@ -23,7 +24,7 @@ struct Description {
   std::optional<int> workers;          // instead of --nproc-per-node
   std::string verb;                    // "run", "torchrun", "launch"
   std::vector<std::string> arguments;  // of that verb, as typed
-  std::vector<std::pair<std::string, std::string>> environment;
+  Environment environment;
   std::optional<std::string> script;  // the text of the program, if it cannot be found by its name on every node
   std::string directory;              // to work in; missing there: home, said once
   // Of the terminals that the launcher's stdout and stderr are; 0: none. Decides pty or pipe for workers.

@@ -116,7 +116,7 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
   return {};
 }
 
-CommandLine probe_command(const Plan& plan, const process::Environment& environment, const std::string& python) {
+CommandLine probe_command(const Plan& plan, const Environment& environment, const std::string& python) {
   // Built-in commands alone: a small image has little else.
   const std::string wanted = python.empty() ? "" : fmt::format("command -v {} || ", shell_quote(python));
   const std::string script = fmt::format("echo \"{}$({}command -v python || command -v python3)\"; echo {}; export -p",

@@ -51,22 +51,22 @@ struct Fetching {
 Fetching fetching(const Plan& plan);
 
 struct Worker {
-  Words argv = {};                        // argv[0]: the program, found inside
-  process::Environment environment = {};  // complete
-  process::Environment from_node = {};    // what of it the node has anyway; the rest is the worker's own
-  bool bare = false;                      // of the node's variables none goes inside
+  Words argv = {};               // argv[0]: the program, found inside
+  Environment environment = {};  // complete
+  Environment from_node = {};    // what of it the node has anyway; the rest is the worker's own
+  bool bare = false;             // of the node's variables none goes inside
   bool reads_stdin = false;
   bool terminal = false;  // one of its streams is one
 };
 // What is executed for it, with the environment that is to be executed with.
 struct CommandLine {
   Words argv = {};  // argv[0]: the runtime's program
-  process::Environment environment = {};
+  Environment environment = {};
 };
 CommandLine worker_command(const Plan& plan, const Worker& worker);
 
 // One run inside that tells what there is: see read_probe(). `environment`: of this process.
-CommandLine probe_command(const Plan& plan, const process::Environment& environment, const std::string& python);
+CommandLine probe_command(const Plan& plan, const Environment& environment, const std::string& python);
 
 // The job's containers that are left on this node, one a line, and what removes them; empty: there can be none.
 Words list_leftovers(const Plan& plan);

@@ -20,13 +20,13 @@ bool belongs_outside(std::string_view name) {
          std::any_of(kBeginnings.begin(), kBeginnings.end(), [&](auto begin) { return name.starts_with(begin); });
 }
 
-bool is_workers_own(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable) {
+bool is_workers_own(const Plan& plan, const Worker& worker, const Environment::Variable& variable) {
   if (plan.given_variables.contains(variable.first)) return true;
-  const std::string* of_node = find(worker.from_node, variable.first);
+  const std::string* of_node = worker.from_node.find(variable.first);
   return of_node == nullptr || *of_node != variable.second;
 }
 
-bool goes_inside(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable) {
+bool goes_inside(const Plan& plan, const Worker& worker, const Environment::Variable& variable) {
   if (is_workers_own(plan, worker, variable)) return true;
   return !worker.bare && !belongs_outside(variable.first) && !plan.image_variables.contains(variable.first);
 }
@@ -42,15 +42,5 @@ bool is_plain_name(std::string_view name) {
 }
 
 void append(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
-
-const std::string* find(const process::Environment& environment, std::string_view name) {
-  auto found = std::find_if(environment.begin(), environment.end(), [&](const auto& e) { return e.first == name; });
-  return found == environment.end() ? nullptr : &found->second;
-}
-
-void set(process::Environment& environment, const std::string& name, std::string value) {
-  std::erase_if(environment, [&](const auto& e) { return e.first == name; });
-  environment.emplace_back(name, std::move(value));
-}
 
 }  // namespace muster::container

@@ -15,10 +15,10 @@ inline constexpr const char* kImagePath = "/usr/local/sbin:/usr/local/bin:/usr/s
 bool belongs_outside(std::string_view name);
 
 // The worker's own: part of the contract, or given expressly. Wins over the image.
-bool is_workers_own(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable);
+bool is_workers_own(const Plan& plan, const Worker& worker, const Environment::Variable& variable);
 
 // Whether a variable goes inside: the worker's own always; the node's unless the image sets it or it belongs outside.
-bool goes_inside(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable);
+bool goes_inside(const Plan& plan, const Worker& worker, const Environment::Variable& variable);
 
 // One of those that a container's name may have.
 bool is_name_character(char c);
@@ -29,7 +29,5 @@ inline constexpr std::string_view kMaking = ".making.";
 bool is_plain_name(std::string_view name);
 
 void append(Words& words, const Words& more);
-const std::string* find(const process::Environment& environment, std::string_view name);
-void set(process::Environment& environment, const std::string& name, std::string value);
 
 }  // namespace muster::container

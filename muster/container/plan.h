@@ -49,8 +49,7 @@ struct Plan {
   Place place = {};
   std::string label = {};                      // on each of the job's containers, where the runtime knows labels
   std::set<std::string> image_variables = {};  // what the image sets
-  process::Environment
-      image_environment;  // what of it the runtime must be told, because `place` is not the image itself
+  Environment image_environment;  // what of it the runtime must be told, because `place` is not the image itself
   std::set<std::string> given_variables = {};  // what the user gave workers expressly
   // charliecloud's alone:
   bool has_environment_file = false;  // the image brings variables

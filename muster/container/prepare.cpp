@@ -56,8 +56,7 @@ class Preparation {
     return failure(request_.host, what, words, command);
   }
 
-  Result<process::CommandOutput> run(const Words& command, const process::Environment& environment,
-                                     const std::string& what) {
+  Result<process::CommandOutput> run(const Words& command, const Environment& environment, const std::string& what) {
     auto said = process::run_kept_command(command, environment, request_.deadline, request_.launcher);
     if (said || said.error().kind == ErrorKind::kPeer) return said;
     if (said.error().kind != ErrorKind::kInterrupted) return error(what, said.error().message, command);
@@ -78,9 +77,9 @@ class Preparation {
     return said;
   }
 
-  process::Environment runtime_environment() {
-    process::Environment environment = request_.environment;
-    if (find(environment, "USER") == nullptr) set(environment, "USER", plan_.node.user);  // charliecloud insists
+  Environment runtime_environment() {
+    Environment environment = request_.environment;
+    if (!environment.has("USER")) environment.set("USER", plan_.node.user);  // charliecloud insists
     return environment;
   }
 
@@ -250,7 +249,7 @@ class Preparation {
     for (std::string_view line : split(said.output, '\n')) {
       const size_t equals = line.find('=');
       if (equals != std::string_view::npos && is_plain_name(line.substr(0, equals)))
-        plan_.image_environment.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+        plan_.image_environment.add(line.substr(0, equals), line.substr(equals + 1));
     }
     return {};
   }
@@ -313,7 +312,7 @@ class Preparation {
 
 Result<Prepared> prepare(const Request& request) { return Preparation(request).run(); }
 
-void clean_up(const Plan& plan, const process::Environment& environment, Deadline deadline) {
+void clean_up(const Plan& plan, const Environment& environment, Deadline deadline) {
   const Words list = list_leftovers(plan);
   if (list.empty()) return;
   auto said = process::run_command(list, environment, deadline);

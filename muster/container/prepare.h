@@ -12,8 +12,8 @@ namespace muster::container {
 
 struct Request {
   Spec spec = {};
-  std::string host = {};                  // what this node is called
-  process::Environment environment = {};  // of this process
+  std::string host = {};         // what this node is called
+  Environment environment = {};  // of this process
   std::set<std::string> given_variables = {};
   std::vector<std::string> directories = {};  // of the node, made where they do not exist
   std::string python = {};                    // PYTHON_EXEC; empty: python, else python3
@@ -36,6 +36,6 @@ Result<Prepared> prepare(const Request& request);
 
 // Removes what is left of the job's containers on this node: for the end of a job, whoever ends it. Blocks until the
 // deadline at most.
-void clean_up(const Plan& plan, const process::Environment& environment, Deadline deadline);
+void clean_up(const Plan& plan, const Environment& environment, Deadline deadline);
 
 }  // namespace muster::container

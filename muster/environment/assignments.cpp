@@ -136,21 +136,13 @@ Result<Assignment> parse_assignment(std::string_view word) {
 
 Result<Assignments> parse_env_file(std::string_view text) { return EnvFile(text).parse(); }
 
-process::Environment fill_in(const Assignments& assignments, const GetEnv& getenv) {
-  process::Environment set;
+Environment fill_in(const Assignments& assignments, const GetEnv& getenv) {
+  Environment set;
   for (const auto& [name, value] : assignments) {
     auto known = value ? value : getenv(name);
-    if (known) set.emplace_back(name, *std::move(known));
+    if (known) set.set(name, *std::move(known));
   }
   return set;
-}
-
-process::Environment with(process::Environment environment, const process::Environment& set) {
-  for (const auto& variable : set) {
-    std::erase_if(environment, [&](const auto& other) { return other.first == variable.first; });
-    environment.push_back(variable);
-  }
-  return environment;
 }
 
 }  // namespace muster::environment

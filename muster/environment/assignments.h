@@ -29,10 +29,7 @@ Result<Assignment> parse_assignment(std::string_view word);
 // Nothing is expanded: it is no shell. Errors name the line.
 Result<Assignments> parse_env_file(std::string_view text);
 
-// Values for names alone; those that are not set here are left out.
-process::Environment fill_in(const Assignments& assignments, const GetEnv& getenv);
-
-// `environment` with these on top, each name once, the last value winning.
-process::Environment with(process::Environment environment, const process::Environment& set);
+// Values for names alone; those that are not set here are left out. The last value of a name wins.
+Environment fill_in(const Assignments& assignments, const GetEnv& getenv);
 
 }  // namespace muster::environment

@@ -90,10 +90,10 @@ class Shell {
   Shell(const std::vector<Step>& steps, const CaptureOptions& options) : steps_(steps), options_(options) {}
 
   // Until it has ended, or there is no more reason to wait; then everything it started is killed.
-  Ending run(const process::Environment& environment, int muster);
+  Ending run(const Environment& environment, int muster);
 
  private:
-  Result<void> start(const process::Environment& environment);
+  Result<void> start(const Environment& environment);
   Ending::Kind wait(int muster);
   void read_all();
   static bool read_some(Fd& fd, std::string& into, size_t most);
@@ -111,9 +111,9 @@ class Shell {
   std::optional<size_t> said_;
 };
 
-Result<void> Shell::start(const process::Environment& environment) {
-  auto found = std::find_if(environment.begin(), environment.end(), [](const auto& e) { return e.first == "PATH"; });
-  const std::string path = (found == environment.end() ? "" : found->second + ":") + process::kDefaultPath;
+Result<void> Shell::start(const Environment& environment) {
+  const std::string* own = environment.find("PATH");
+  const std::string path = (own == nullptr ? "" : *own + ":") + process::kDefaultPath;
   MUSTER_TRY(std::string bash, process::find_program("bash", path));
   MUSTER_TRY(std::string cat, process::find_program("cat", path));
   MUSTER_TRY(Fd texts, memory_file(shell_input(steps_)));
@@ -130,7 +130,7 @@ Result<void> Shell::start(const process::Environment& environment) {
   return {};
 }
 
-Ending Shell::run(const process::Environment& environment, int muster) {
+Ending Shell::run(const Environment& environment, int muster) {
   if (auto started = start(environment); !started)
     return {.kind = Ending::Kind::kFailed, .error = started.error().text()};
   const Ending::Kind kind = wait(muster);
@@ -205,8 +205,7 @@ void Shell::say_where_it_is() {
   options_.slow(steps_[*step].title());
 }
 
-Result<process::Environment> judge(const std::vector<Step>& steps, const Ending& ending,
-                                   const CaptureOptions& options) {
+Result<Environment> judge(const std::vector<Step>& steps, const Ending& ending, const CaptureOptions& options) {
   const Captured captured = parse_captured(ending.report);
   const std::string at = captured.step && *captured.step < steps.size() ? steps[*captured.step].title() : "bash";
   if (ending.interrupted != 0)
@@ -234,8 +233,9 @@ Result<process::Environment> judge(const std::vector<Step>& steps, const Ending&
 
 }  // namespace
 
-Capture capture(const Setup& setup, const process::Environment& before, const CaptureOptions& options) {
-  const process::Environment base = with(before, setup.set);
+Capture capture(const Setup& setup, const Environment& before, const CaptureOptions& options) {
+  Environment base = before;
+  base.set_all(setup.set);
   if (!setup.needs_shell()) return {base, {}};
   const std::vector<Step> to_do = steps(setup, file_head);
   // What a set-up leaves running (ssh-agent …) is part of the job, and ends with it.
@@ -247,7 +247,9 @@ Capture capture(const Setup& setup, const process::Environment& before, const Ca
   ending.interrupted = kept->interrupted;
   auto left = judge(to_do, ending, options);
   if (!left) return {left.error(), ending.output};
-  return {with(settle(*left, base), setup.set), ending.output};
+  Environment settled = settle(*left, base);
+  settled.set_all(setup.set);
+  return {settled, ending.output};
 }
 
 }  // namespace muster::environment

@@ -19,7 +19,7 @@ struct CaptureOptions {
 
 struct Capture {
   // kUsage: a step failed; kTimeout, kPeer (the launcher is gone), kInterrupted, kSystem
-  Result<process::Environment> environment;
+  Result<Environment> environment;
   std::string output;  // the end of what the steps printed, whole lines
 };
 
@@ -30,6 +30,6 @@ struct Capture {
 // `options`. So it is on SIGINT and SIGTERM where there is no launcher; with one, they do what they did before.
 // Otherwise what the steps left in the background goes on, as children of this process, which becomes a
 // subreaper. Call it before there are threads and other children.
-Capture capture(const Setup& setup, const process::Environment& before, const CaptureOptions& options);
+Capture capture(const Setup& setup, const Environment& before, const CaptureOptions& options);
 
 }  // namespace muster::environment

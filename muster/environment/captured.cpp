@@ -32,12 +32,12 @@ class WordReader {
   std::string_view rest_;
 };
 
-process::Environment read_variables(WordReader& words) {
-  process::Environment variables;
+Environment read_variables(WordReader& words) {
+  Environment variables;
   while (auto word = words.next()) {
     const size_t equals = word->find('=');
     if (equals == 0 || equals == std::string_view::npos) continue;
-    variables.emplace_back(word->substr(0, equals), word->substr(equals + 1));
+    variables.add(word->substr(0, equals), word->substr(equals + 1));
   }
   return variables;
 }
@@ -60,10 +60,6 @@ bool is_ours(std::string_view name) {
   return name.starts_with(kOurs);
 }
 
-bool contains(const process::Environment& environment, std::string_view name) {
-  return std::any_of(environment.begin(), environment.end(), [&](const auto& other) { return other.first == name; });
-}
-
 }  // namespace
 
 Captured parse_captured(std::string_view bytes) {
@@ -84,15 +80,13 @@ Captured parse_captured(std::string_view bytes) {
   return captured;
 }
 
-process::Environment settle(const process::Environment& left, const process::Environment& before) {
-  process::Environment settled;
-  for (const auto& variable : left)
-    if (!is_shells_own(variable.first) && !is_ours(variable.first)) settled.push_back(variable);
-  for (const auto& variable : before) {
-    const bool kept =
-        is_shells_own(variable.first) || (!can_be_in_a_shell(variable.first) &&
-                                          !variable.first.starts_with("BASH_FUNC_") && !contains(left, variable.first));
-    if (kept) settled.push_back(variable);
+Environment settle(const Environment& left, const Environment& before) {
+  Environment settled;
+  for (const auto& [name, value] : left)
+    if (!is_shells_own(name) && !is_ours(name)) settled.add(name, value);
+  for (const auto& [name, value] : before) {
+    const bool never_in_shell = !can_be_in_a_shell(name) && !name.starts_with("BASH_FUNC_");
+    if (is_shells_own(name) || (never_in_shell && !left.has(name))) settled.add(name, value);
   }
   return settled;
 }

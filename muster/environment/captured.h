@@ -22,13 +22,13 @@ struct Captured {
   };
   std::optional<size_t> step;  // the last that it began
   std::optional<Stop> failed, exited;
-  std::optional<process::Environment> environment;  // complete only when the shell also ended with 0
+  std::optional<Environment> environment;  // complete only when the shell also ended with 0
 };
 Captured parse_captured(std::string_view bytes);
 
 // The environment of what is started from now on: what the shell left, less what is the shell's own. Those that only say
 // where and how deep a shell is (_, SHLVL, PWD, OLDPWD) stay as they were before; so do variables with names that a
 // shell cannot have.
-process::Environment settle(const process::Environment& left, const process::Environment& before);
+Environment settle(const Environment& left, const Environment& before);
 
 }  // namespace muster::environment

@@ -27,20 +27,15 @@ constexpr const char* kAskPython =
     "print(folder)\n"
     "if folder: print(open(os.path.join(folder, 'version.py')).read())\n";
 
-GetEnv lookup(const process::Environment& environment) {
-  return [&environment](const std::string& name) -> std::optional<std::string> {
-    for (const auto& [n, value] : environment)
-      if (n == name) return value;
-    return std::nullopt;
-  };
+GetEnv lookup(const Environment& environment) {
+  return [&environment](const std::string& name) { return environment.get(name); };
 }
 
 void init_crypto() { MUSTER_CHECK(sodium_init() >= 0); }  // which may be called as often as one likes
 
 const unsigned char* bytes_of(std::string_view text) { return reinterpret_cast<const unsigned char*>(text.data()); }
 
-void ask_python(std::map<std::string, std::string>& versions, const process::Environment& environment,
-                Deadline deadline) {
+void ask_python(std::map<std::string, std::string>& versions, const Environment& environment, Deadline deadline) {
   auto python = process::find_python(lookup(environment));
   if (!python) return;
   versions["python"] = *python;
@@ -56,7 +51,7 @@ void ask_python(std::map<std::string, std::string>& versions, const process::Env
 }
 
 // "4 x NVIDIA H100"
-std::string gpus(const process::Environment& environment) {
+std::string gpus(const Environment& environment) {
   const process::GpuCount count = process::count_gpus(lookup(environment));
   if (count.count == 0) return "none";
   std::string model;
@@ -113,7 +108,7 @@ std::string masked_with_hash(std::string_view name, const std::string& value, co
   return fmt::format("{} #{}", shown, digits.data());
 }
 
-std::map<std::string, std::string> take_versions(const process::Environment& environment, Deadline deadline) {
+std::map<std::string, std::string> take_versions(const Environment& environment, Deadline deadline) {
   std::map<std::string, std::string> versions;
   versions["muster"] = version();
   versions["glibc"] = ::gnu_get_libc_version();
@@ -127,7 +122,7 @@ std::map<std::string, std::string> take_versions(const process::Environment& env
   return versions;
 }
 
-Fingerprint take_fingerprint(std::string host, const process::Environment& environment, const FingerprintKey& key,
+Fingerprint take_fingerprint(std::string host, const Environment& environment, const FingerprintKey& key,
                              Deadline deadline) {
   Fingerprint print{.host = std::move(host), .versions = take_versions(environment, deadline), .variables = {}};
   for (const auto& [name, value] : environment) print.variables[name] = masked_with_hash(name, value, key);

@@ -28,8 +28,8 @@ struct Fingerprint {
 
 // Of this machine, as what has this environment finds it. Runs Python, which imports nothing large; the deadline is for
 // that.
-std::map<std::string, std::string> take_versions(const process::Environment& environment, Deadline deadline);
-Fingerprint take_fingerprint(std::string host, const process::Environment& environment, const FingerprintKey& key,
+std::map<std::string, std::string> take_versions(const Environment& environment, Deadline deadline);
+Fingerprint take_fingerprint(std::string host, const Environment& environment, const FingerprintKey& key,
                              Deadline deadline);
 
 // JSON in short lines. What is read may be anything.

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "muster/base/environment.h"
@@ -60,12 +61,6 @@ class Recorder {
   }
 
  private:
-  std::optional<std::string> variable(std::string_view name) const {
-    for (const auto& [n, value] : request_.environment)
-      if (n == name) return value;
-    return std::nullopt;
-  }
-
   Result<void> write(const std::string& name, const std::string& text) {
     MUSTER_TRY_VOID(write_whole_file(folder_ + "/" + name, text));
     index_["files"].push_back(name);
@@ -82,8 +77,7 @@ class Recorder {
   }
 
   std::string environment_text() const {
-    process::Environment sorted = request_.environment;
-    std::sort(sorted.begin(), sorted.end());
+    std::map sorted(request_.environment.begin(), request_.environment.end());
     std::string text;
     for (const auto& [name, value] : sorted) text += fmt::format("{}={}\n", name, shell_quote(masked(name, value)));
     return text;
@@ -116,24 +110,25 @@ class Recorder {
   }
 
   void ask_packages() {
-    auto getenv = [this](const std::string& name) { return variable(name); };
+    auto getenv = [this](const std::string& name) { return request_.environment.get(name); };
     if (auto python = process::find_python(getenv)) {
       ask("pip-freeze.txt", {*python, "-m", "pip", "freeze", "--disable-pip-version-check"});
     } else {
       index_["missing"]["pip-freeze.txt"] = python.error().message;
     }
-    const auto prefix = variable("CONDA_PREFIX");
+    const auto prefix = request_.environment.get("CONDA_PREFIX");
     if (prefix) {
-      ask("conda-list.txt", {variable("CONDA_EXE").value_or("conda"), "list", "--prefix", *prefix, "--export"});
+      ask("conda-list.txt",
+          {request_.environment.get("CONDA_EXE").value_or("conda"), "list", "--prefix", *prefix, "--export"});
     } else {
       index_["missing"]["conda-list.txt"] = "no conda environment is active (CONDA_PREFIX is not set)";
     }
   }
 
   void ask_scheduler() {
-    if (auto job = variable("SLURM_JOB_ID")) {
+    if (auto job = request_.environment.get("SLURM_JOB_ID")) {
       ask("scheduler.txt", {"scontrol", "show", "job", "-d", *job}, masked_assignments);
-    } else if (auto id = variable("PBS_JOBID")) {
+    } else if (auto id = request_.environment.get("PBS_JOBID")) {
       ask("scheduler.txt", {"qstat", "-f", *id}, masked_lines_of_qstat);
     } else {
       index_["missing"]["scheduler.txt"] = "no job of Slurm or PBS (neither SLURM_JOB_ID nor PBS_JOBID is set)";

@@ -11,12 +11,12 @@ namespace muster::environment {
 
 // What a job ran with, kept for later.
 struct RecordRequest {
-  std::string directory;             // --record
-  std::string job;                   // its id: the name of the folder in it
-  std::string host;                  // whose environment this is
-  std::vector<std::string> words;    // the command line, masked
-  std::string working_directory;     // of the workers
-  process::Environment environment;  // of the workers
+  std::string directory;           // --record
+  std::string job;                 // its id: the name of the folder in it
+  std::string host;                // whose environment this is
+  std::vector<std::string> words;  // the command line, masked
+  std::string working_directory;   // of the workers
+  Environment environment;         // of the workers
 };
 
 // Whether a record can be kept there; makes the directory. kUsage.

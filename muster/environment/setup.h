@@ -16,7 +16,7 @@ struct Setup {
   std::string conda;                   // --conda: a name, or the path of an environment
   std::string venv;                    // --venv
   std::vector<std::string> prologues;  // --prologue, as typed
-  process::Environment set;            // --env-file, then --env: the last value of a name wins
+  Environment set;                     // --env-file, then --env: the last value of a name wins
 
   bool needs_shell() const { return !modules.empty() || !conda.empty() || !venv.empty() || !prologues.empty(); }
   bool empty() const { return !needs_shell() && set.empty(); }

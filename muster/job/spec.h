@@ -120,7 +120,7 @@ struct JobSpec {
   uint16_t master_port = 0;   // 0: a free one each round
   std::string torch_version;  // of the workers' Python, for what depends on it; empty: unknown
 
-  process::Environment environment;  // of the launcher, with the overlay that holds for all workers (OMP_NUM_THREADS …)
+  Environment environment;  // of the launcher, with the overlay that holds for all workers (OMP_NUM_THREADS …)
   std::optional<container::Plan> container;  // none: workers run on the node itself
   OutputSpec output;
   StdinSpec stdin_spec;

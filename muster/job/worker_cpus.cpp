@@ -8,7 +8,7 @@ namespace muster::job {
 Result<std::vector<std::vector<int>>> cpus_of_workers(const JobSpec& job) {
   if (!job.binding) return std::vector<std::vector<int>>();
   process::GpuCount gpus = process::count_gpus([&](const std::string& name) -> std::optional<std::string> {
-    const std::string* value = find_variable(job.environment, name);
+    const std::string* value = job.environment.find(name);
     return value != nullptr ? std::optional(*value) : std::nullopt;
   });
   process::BindingRequest request{

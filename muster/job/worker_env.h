@@ -30,9 +30,9 @@ struct RoundPlan {
   int first_role_rank = 0, role_world_size = 1;
   std::string master_addr = {};
   uint16_t master_port = 0;
-  std::string job = {};                 // no other job, anywhere, has this id
-  process::Environment variables = {};  // for every worker, on top of the job's
-  Duration lease = {};                  // of this node in a job of several nodes; 0 in a job of one node
+  std::string job = {};        // no other job, anywhere, has this id
+  Environment variables = {};  // for every worker, on top of the job's
+  Duration lease = {};         // of this node in a job of several nodes; 0 in a job of one node
 };
 
 Placement place_worker(const RoundPlan& plan, int local_rank, int local_workers);
@@ -48,11 +48,11 @@ struct RoundInfo {
   std::string timer_file;  // of torch's file timers; empty: none asked for
   std::string job;         // no other job, anywhere, has this id
   std::string host;
-  process::Environment variables = {};  // of the round's plan
+  Environment variables = {};  // of the round's plan
 };
 
 // The launcher's environment overlaid with torchrun's contract and MUSTER_*. Pure.
-process::Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement);
+Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement);
 
 // "MUSTER_WORKER=<job>.<round>.<rank>": in the environment of one worker and of whatever it starts, and in no other.
 std::string worker_marker(const RoundInfo& round, int rank);
@@ -75,10 +75,7 @@ const std::vector<Variable>& declared_variables();
 
 // How many musters a process with this environment runs inside of: MUSTER_DEPTH. The count is that of one job of a
 // scheduler: a worker may submit the next job with its own environment, and that job counts from 0. Pure.
-int nesting_depth(const process::Environment& environment);
-
-// The value of a variable, or null.
-const std::string* find_variable(const process::Environment& environment, std::string_view name);
+int nesting_depth(const Environment& environment);
 
 // safe_substitute() with the one name local_rank.
 std::string substitute_local_rank(std::string_view text, int local_rank);

@@ -7,7 +7,7 @@ namespace muster::launcher {
 
 std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
                                                net::EventLoop& loop, cluster::Starter::Handlers handlers) {
-  const process::Environment& environment = spec.job.environment;
+  const Environment& environment = spec.job.environment;
   const cluster::Fetch fetch{.endpoints = endpoints, .nonce = spec.nonce, .munge = !spec.sealed_token.empty()};
   cluster::ssh::Options ssh = spec.ssh;
   ssh.program = spec.program;

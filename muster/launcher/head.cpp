@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "muster/base/environment.h"
 #include "muster/base/printable.h"
-#include "muster/process/own_environment.h"
 #include "muster/process/signals.h"
 #include "muster/report/outcome_codec.h"
 #include "muster/report/publication.h"
@@ -221,7 +221,7 @@ std::string Head::ended(const Decision& decision) {
   if (decision.ending == "signalled") {
     // The nodes hear nothing meanwhile, and take a coordinator that is silent for a lease for lost.
     const Duration longest = std::min(report::kSchedulerTime, membership_.lease / 2);
-    stop_cause_ = report::scheduler_cause(signal_.value_or(SIGTERM), process::own_environment(), longest);
+    stop_cause_ = report::scheduler_cause(signal_.value_or(SIGTERM), own_environment(), longest);
   }
   if (on_ended) on_ended();
   if (decision.ending == "succeeded") return {};

@@ -41,10 +41,7 @@ void read_some(Fd& fd, std::string& text) {
   }
 }
 
-std::string path_of(const Environment& environment) {
-  auto path = std::find_if(environment.begin(), environment.end(), [](const auto& v) { return v.first == "PATH"; });
-  return path == environment.end() ? kDefaultPath : path->second;
-}
+std::string path_of(const Environment& environment) { return environment.get("PATH").value_or(kDefaultPath); }
 
 // Who hangs in the kernel (a file system that is gone) does not even die of SIGKILL, and is left behind.
 void kill_and_reap(const Child& child) {

@@ -8,13 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/result.h"
 #include "muster/process/exit_status.h"
 
 namespace muster::process {
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct SpawnSpec {
   std::string program = {};  // resolved path; argv[0] is separate

@@ -83,7 +83,7 @@ void write_report_file(const job::JobSpec& job, output::Console& console, const 
 }
 
 bool wants_colour(const job::JobSpec& job) {
-  const std::string* no_colour = job::find_variable(job.environment, "NO_COLOR");
+  const std::string* no_colour = job.environment.find("NO_COLOR");
   return ::isatty(STDERR_FILENO) == 1 && (no_colour == nullptr || no_colour->empty());
 }
 

@@ -25,11 +25,6 @@ bool ended_by_signal(std::string_view exit_code) {
   return colon != std::string_view::npos && parse_int(exit_code.substr(colon + 1)).value_or(0) != 0;
 }
 
-std::string variable(const process::Environment& environment, std::string_view name) {
-  const auto found = std::ranges::find(environment, name, [](const auto& entry) { return entry.first; });
-  return found == environment.end() ? std::string() : found->second;
-}
-
 }  // namespace
 
 std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t restarts, bool in_step) {
@@ -53,8 +48,8 @@ std::string slurm_cause(std::string_view jobs, std::string_view id, int64_t rest
   return {};
 }
 
-std::string scheduler_cause(int signal, const process::Environment& environment, Duration longest) {
-  const std::string id = variable(environment, "SLURM_JOB_ID");
+std::string scheduler_cause(int signal, const Environment& environment, Duration longest) {
+  const std::string id = environment.get("SLURM_JOB_ID").value_or("");
   if (signal != SIGTERM || id.empty()) return {};
   const std::vector<std::string> command = {"scontrol", "--oneliner", "show", "job", id};
   const Deadline deadline = Deadline::in(longest);
@@ -66,8 +61,9 @@ std::string scheduler_cause(int signal, const process::Environment& environment,
   // The numbers from here on are of the script and the interactive shell of salloc.
   constexpr int64_t kFirstSpecialStep = 0xfffffff0;
   const bool in_step =
-      parse_int(variable(environment, "SLURM_STEP_ID")).value_or(kFirstSpecialStep) < kFirstSpecialStep;
-  return slurm_cause(said->output, id, parse_int(variable(environment, "SLURM_RESTART_COUNT")).value_or(0), in_step);
+      parse_int(environment.get("SLURM_STEP_ID").value_or("")).value_or(kFirstSpecialStep) < kFirstSpecialStep;
+  return slurm_cause(said->output, id, parse_int(environment.get("SLURM_RESTART_COUNT").value_or("")).value_or(0),
+                     in_step);
 }
 
 }  // namespace muster::report

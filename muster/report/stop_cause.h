@@ -15,7 +15,7 @@ namespace muster::report {
 // job: then the signal has come from elsewhere. Asks scontrol, and blocks for `longest` at most: call it when the job is
 // over.
 inline constexpr Duration kSchedulerTime = std::chrono::seconds(3);
-std::string scheduler_cause(int signal, const process::Environment& environment, Duration longest = kSchedulerTime);
+std::string scheduler_cause(int signal, const Environment& environment, Duration longest = kSchedulerTime);
 
 // The same from what `scontrol --oneliner show job` says: a line per job. `restarts`: how often the job had been
 // requeued when it started. `in_step`: this process is in a step of srun, not in the job's script. Pure.

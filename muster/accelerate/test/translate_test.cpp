@@ -204,7 +204,7 @@ TEST(Program, IsRunByPythonUnlessSaidOtherwise) {
                                           "--role=trainer", "--quiet", "--run-path", "--label=none", "t.py"));
 }
 
-TEST(Variables, OfEveryFlag) {
+TEST(Environment, OfEveryFlag) {
   Launch all = launch({"--multi_gpu", "--num_processes=2", "--mixed_precision=bf16", "--dynamo_backend=inductor",
                        "--dynamo_mode=max-autotune", "--dynamo_use_fullgraph", "--debug", "--enable_cpu_affinity",
                        "--num_cpu_threads_per_process=7", "t.py"});
@@ -217,7 +217,7 @@ TEST(Variables, OfEveryFlag) {
   EXPECT_EQ(variable(all, "OMP_NUM_THREADS"), "7");
 }
 
-TEST(Variables, ThreadsAreInherited) {
+TEST(Environment, ThreadsAreInherited) {
   Machine machine = plain_machine();
   machine.environment = {{"OMP_NUM_THREADS", "3"}};
   EXPECT_EQ(variable(launch({"t.py"}, machine), "OMP_NUM_THREADS"), "3");
@@ -225,7 +225,7 @@ TEST(Variables, ThreadsAreInherited) {
   EXPECT_EQ(variable(launch({"t.py"}, machine), "OMP_NUM_THREADS"), "4,2");
 }
 
-TEST(Variables, NamesInSmallLettersAreCopied) {
+TEST(Environment, NamesInSmallLettersAreCopied) {
   Machine machine = plain_machine();
   machine.environment = {{"http_proxy", "a"}, {"X_y", "b"}, {"no_proxy", "c"},
                          {"NO_PROXY", "d"},   {"Q", "e"},   {"q", "f"}};
@@ -237,7 +237,7 @@ TEST(Variables, NamesInSmallLettersAreCopied) {
   EXPECT_EQ(variable(launch({"t.py"}, machine), "HTTP_PROXY"), "<unset>");
 }
 
-TEST(Variables, OfFsdpMegatronAndDeepspeed) {
+TEST(Environment, OfFsdpMegatronAndDeepspeed) {
   Launch fsdp = launch({"--use_fsdp", "--num_processes=2", "--fsdp_offload_params=True",
                         "--fsdp_state_dict_type=SHARDED_STATE_DICT", "t.py"},
                        with_gpus(2));
@@ -264,7 +264,7 @@ TEST(Variables, OfFsdpMegatronAndDeepspeed) {
             "zero_stage,mixed_precision");
 }
 
-TEST(Variables, OfFp8AndParallelism) {
+TEST(Environment, OfFp8AndParallelism) {
   Launch fp8 =
       launch({"--mixed_precision=fp8", "--fp8_backend=te", "--fp8_override_linear_precision=false,true,false", "t.py"});
   EXPECT_EQ(variable(fp8, "ACCELERATE_FP8_BACKEND"), "te");
@@ -278,7 +278,7 @@ TEST(Variables, OfFp8AndParallelism) {
   EXPECT_THAT(refusal({"--use_parallelism_config", "t.py"}), HasSubstr("needs --use_fsdp"));
 }
 
-TEST(Variables, GpusWithoutPeerAccess) {
+TEST(Environment, GpusWithoutPeerAccess) {
   Machine machine = with_gpus(2);
   machine.peer_access = false;
   machine.environment = {{"NCCL_IB_DISABLE", "0"}};

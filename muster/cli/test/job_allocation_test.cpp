@@ -214,7 +214,7 @@ TEST(Allocation, DevicesThatTheUserHasChosenHoldOnEveryNode) {
 }
 
 TEST(Allocation, DevicesOfSlurmAreThoseOfTheFirstProcess) {
-  auto first = [](const std::string& devices) { return process::Environment{{"CUDA_VISIBLE_DEVICES", devices}}; };
+  auto first = [](const std::string& devices) { return Environment{{"CUDA_VISIBLE_DEVICES", devices}}; };
   Machine machine = inside("batch-2-nodes");
   for (const char* name : {"GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"})
     machine.variables.erase(name);
@@ -264,7 +264,7 @@ TEST(Allocation, DevicesThatTheUserHasChosenInAJobOfPbs) {
   auto forwarded = [&] { return machine.plan(Verb::kRun, {"train.py"})->forwarded; };
   EXPECT_THAT(forwarded(), ElementsAre()) << "the first process of the job cannot be asked";
   auto given = [](const char* value) {
-    return process::Environment{std::pair<std::string, std::string>("CUDA_VISIBLE_DEVICES", value)};
+    return Environment{std::pair<std::string, std::string>("CUDA_VISIBLE_DEVICES", value)};
   };
   machine.job_environment = given("2,3");
   EXPECT_THAT(forwarded(), ElementsAre()) << "PBS has set it";

@@ -33,12 +33,12 @@ struct Machine {
   uint64_t descriptor_limit = 1 << 20;
   std::map<std::string, std::string> texts;  // files and what they say
   std::string text_on_stdin;
-  std::optional<process::Environment> job_environment;
+  std::optional<Environment> job_environment;
   std::optional<std::string> key;  // ~/.config/muster/key
   mutable bool key_made = false;
   bool has_munge = false;
   std::optional<std::string> slurm_address;  // of any node
-  process::Environment left_by_set_up;       // what prologues and the like leave
+  Environment left_by_set_up;                // what prologues and the like leave
   std::optional<Error> broken_set_up;
   mutable std::vector<environment::Setup> set_ups;              // those that were done
   std::string image_python = "/opt/bin/python";                 // of every image
@@ -46,7 +46,7 @@ struct Machine {
 
   Facts facts() const {
     Facts facts;
-    for (const auto& variable : variables) facts.environment.push_back(variable);
+    for (const auto& variable : variables) facts.environment.add(variable);
     facts.getenv = [this](const std::string& name) -> std::optional<std::string> {
       auto found = variables.find(name);
       return found == variables.end() ? std::nullopt : std::optional(found->second);
@@ -110,11 +110,14 @@ struct Machine {
       key_made = true;
       return std::optional<std::string>("made");
     };
-    facts.set_up = [this](const environment::Setup& setup, const process::Environment& before,
-                          const SetUpManner&) -> Result<process::Environment> {
+    facts.set_up = [this](const environment::Setup& setup, const Environment& before,
+                          const SetUpManner&) -> Result<Environment> {
       set_ups.push_back(setup);
       if (broken_set_up) return *broken_set_up;
-      return environment::with(environment::with(before, left_by_set_up), setup.set);
+      Environment left = before;
+      left.set_all(left_by_set_up);
+      left.set_all(setup.set);
+      return left;
     };
     facts.check_record = [](const std::string& directory) -> Result<void> {
       if (directory.starts_with("/proc/")) return usage_error("{}: No such file or directory", directory);

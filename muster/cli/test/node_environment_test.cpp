@@ -5,7 +5,6 @@
 namespace muster::cli {
 namespace {
 
-using process::Environment;
 using testing::ElementsAre;
 using testing::Pair;
 using testing::UnorderedElementsAre;

@@ -17,7 +17,7 @@ constexpr Duration kAbandonedTime = std::chrono::seconds(12);
 
 class LocalStarter final : public Starter {
  public:
-  LocalStarter(net::EventLoop& loop, std::string program, process::Environment environment, Handlers handlers)
+  LocalStarter(net::EventLoop& loop, std::string program, Environment environment, Handlers handlers)
       : loop_(loop),
         program_(std::move(program)),
         environment_(std::move(environment)),
@@ -44,7 +44,7 @@ class LocalStarter final : public Starter {
 
   net::EventLoop& loop_;
   std::string program_;
-  process::Environment environment_;
+  Environment environment_;
   Handlers handlers_;
   std::map<int, Agent> agents_;
   std::map<const Link*, Agent> abandoned_;
@@ -113,7 +113,7 @@ void LocalStarter::failed_later(int position, Error error) {
 
 }  // namespace
 
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, std::string program, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, std::string program, Environment environment,
                                       Starter::Handlers handlers) {
   return std::make_unique<LocalStarter>(loop, std::move(program), std::move(environment), std::move(handlers));
 }

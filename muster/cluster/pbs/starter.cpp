@@ -14,7 +14,7 @@ namespace {
 // Agents that are tasks of the job: a pbs_tmrsh each.
 class TmrshStarter final : public Starter {
  public:
-  TmrshStarter(net::EventLoop& loop, const Options& options, process::Environment environment, Handlers handlers)
+  TmrshStarter(net::EventLoop& loop, const Options& options, Environment environment, Handlers handlers)
       : loop_(loop), options_(options), environment_(std::move(environment)), handlers_(std::move(handlers)) {}
   ~TmrshStarter() override {
     for (auto& [position, task] : tasks_) loop_.cancel(task.timer);
@@ -40,7 +40,7 @@ class TmrshStarter final : public Starter {
 
   net::EventLoop& loop_;
   const Options options_;
-  process::Environment environment_;
+  Environment environment_;
   Handlers handlers_;
   std::map<int, Task> tasks_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // what is deferred may come after us
@@ -134,8 +134,8 @@ class PbsStarter final : public Starter {
 };
 
 // Over ssh an array's job, "7[3].p0", must not be a pattern to the shell there.
-std::unique_ptr<Starter> make_ssh_starter(net::EventLoop& loop, const Options& options,
-                                          const process::Environment& environment, Starter::Handlers handlers) {
+std::unique_ptr<Starter> make_ssh_starter(net::EventLoop& loop, const Options& options, const Environment& environment,
+                                          Starter::Handlers handlers) {
   ssh::Options ssh = options.ssh;
   if (!options.tools.attach.empty()) {
     ssh.wrapper = {shell_quote(options.tools.attach), "-j", shell_quote(options.job_id)};
@@ -146,14 +146,13 @@ std::unique_ptr<Starter> make_ssh_starter(net::EventLoop& loop, const Options& o
 
 }  // namespace
 
-void move_to_node(process::Environment& environment, int node_rank) {
-  std::erase_if(environment, [](const auto& variable) {
-    return variable.first == "PBS_NODENUM" || variable.first == "PBS_TASKNUM" || variable.first == "PBS_NODEFILE";
-  });
-  environment.emplace_back("PBS_NODENUM", std::to_string(node_rank));
+void move_to_node(Environment& environment, int node_rank) {
+  environment.erase("PBS_TASKNUM");
+  environment.erase("PBS_NODEFILE");
+  environment.set("PBS_NODENUM", std::to_string(node_rank));
 }
 
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& options, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& options, Environment environment,
                                       Starter::Handlers handlers) {
   auto near = local::make_starter(loop, options.program, environment, handlers);
   std::unique_ptr<Starter> far;

@@ -25,11 +25,11 @@ struct Options {
 //                       writes goes to the job's error file; killing pbs_tmrsh ends no agent, losing us does.
 //   ssh HOST pbs_attach -j JOB …   as over ssh, but PBS knows of it.
 //   ssh HOST …          PBS does not know of it: the agent ends because it loses us.
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& options, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& options, Environment environment,
                                       Starter::Handlers handlers);
 
 // The script's environment as another node should have it: what PBS says of a node is that node's. Pure.
-void move_to_node(process::Environment& environment, int node_rank);
+void move_to_node(Environment& environment, int node_rank);
 
 // Why pbs_tmrsh has ended before the agent joined, by its exit code and last line on stderr. Pure.
 struct Failure {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string>
 
+#include "muster/base/environment.h"
 #include "muster/base/strings.h"
 #include "muster/process/command.h"
-#include "muster/process/own_environment.h"
 
 namespace muster::cluster::pbs {
 namespace {
@@ -53,11 +53,11 @@ seconds used_time(std::string_view qstat, time_t now) {
   return *used;
 }
 
-process::Environment qstat_environment() {
-  process::Environment environment = process::own_environment();
-  std::erase_if(environment, [](const auto& v) { return v.first == "TZ" || v.first.starts_with("LC_"); });
-  environment.emplace_back("TZ", "UTC");
-  environment.emplace_back("LC_ALL", "C");
+Environment qstat_environment() {
+  Environment environment = own_environment();
+  environment.erase_if([](const std::string& name) { return name.starts_with("LC_"); });
+  environment.set("LC_ALL", "C");
+  environment.set("TZ", "UTC");
   return environment;
 }
 

@@ -11,23 +11,22 @@ constexpr size_t kMostBytes = 4 << 20;  // what is said of 10,000 unlike nodes
 }  // namespace
 
 Result<std::unique_ptr<DeviceQuery>> DeviceQuery::start(net::EventLoop& loop, const std::string& scontrol,
-                                                        const process::Environment& environment, Done done) {
-  auto job =
-      std::find_if(environment.begin(), environment.end(), [](const auto& v) { return v.first == "SLURM_JOB_ID"; });
-  if (job == environment.end()) return Error{ErrorKind::kUsage, "no SLURM_JOB_ID", {}};
+                                                        const Environment& environment, Done done) {
+  const std::string* job = environment.find("SLURM_JOB_ID");
+  if (job == nullptr) return Error{ErrorKind::kUsage, "no SLURM_JOB_ID", {}};
   std::unique_ptr<DeviceQuery> query(new DeviceQuery(loop, std::move(done)));
   DeviceQuery* self = query.get();
-  MUSTER_TRY(query->link_, Link::open(loop,
-                                      {.program = scontrol,
-                                       .argv = {"scontrol", "show", "job", "-d", job->second},
-                                       .environment = environment},
-                                      Link::Kill::kGroup,
-                                      {.output =
-                                           [self](std::string_view bytes) {
-                                             if (self->output_.size() <= kMostBytes) self->output_ += bytes;
-                                           },
-                                       .said = {},
-                                       .ended = [self](const process::ExitStatus&) { self->finish(); }}));
+  MUSTER_TRY(
+      query->link_,
+      Link::open(loop,
+                 {.program = scontrol, .argv = {"scontrol", "show", "job", "-d", *job}, .environment = environment},
+                 Link::Kill::kGroup,
+                 {.output =
+                      [self](std::string_view bytes) {
+                        if (self->output_.size() <= kMostBytes) self->output_ += bytes;
+                      },
+                  .said = {},
+                  .ended = [self](const process::ExitStatus&) { self->finish(); }}));
   query->link_->close_input();
   query->timer_ = loop.call_after(kAnswerTime, [self] {
     self->link_->close();

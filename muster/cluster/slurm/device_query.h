@@ -17,7 +17,7 @@ class DeviceQuery {
 
   // `scontrol`: its path. An error when there is no job to ask about, or it cannot be started.
   static Result<std::unique_ptr<DeviceQuery>> start(net::EventLoop& loop, const std::string& scontrol,
-                                                    const process::Environment& environment, Done done);
+                                                    const Environment& environment, Done done);
   ~DeviceQuery();
   DeviceQuery(const DeviceQuery&) = delete;
   DeviceQuery& operator=(const DeviceQuery&) = delete;

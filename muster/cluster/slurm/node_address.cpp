@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "muster/base/environment.h"
 #include "muster/base/strings.h"
 #include "muster/process/command.h"
-#include "muster/process/own_environment.h"
 
 namespace muster::cluster::slurm {
 
@@ -17,7 +17,7 @@ std::string parse_node_address(std::string_view scontrol) {
 }
 
 Result<std::string> node_address(const std::string& node, Deadline deadline) {
-  MUSTER_TRY(auto ran, process::run_command({"scontrol", "show", "node", node}, process::own_environment(), deadline));
+  MUSTER_TRY(auto ran, process::run_command({"scontrol", "show", "node", node}, own_environment(), deadline));
   std::string address = parse_node_address(ran.output);
   if (ran.status.success() && !address.empty()) return address;
   const std::string why = process::last_line(ran.errors);

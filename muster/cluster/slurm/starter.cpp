@@ -47,7 +47,7 @@ struct Place {
 
 class SlurmStarter final : public Starter {
  public:
-  SlurmStarter(net::EventLoop& loop, Options options, const process::Environment& environment, Handlers handlers)
+  SlurmStarter(net::EventLoop& loop, Options options, const Environment& environment, Handlers handlers)
       : loop_(loop),
         options_(std::move(options)),
         environment_(srun_environment(environment)),
@@ -90,7 +90,7 @@ class SlurmStarter final : public Starter {
 
   net::EventLoop& loop_;
   const Options options_;
-  const process::Environment environment_;
+  const Environment environment_;
   const Components components_;
   bool asks_for_devices_;
   Handlers handlers_;
@@ -119,8 +119,7 @@ SlurmStarter::~SlurmStarter() {
 }
 
 Result<std::string> SlurmStarter::find(const std::string& program) const {
-  auto path = std::find_if(environment_.begin(), environment_.end(), [](const auto& v) { return v.first == "PATH"; });
-  return process::find_program(program, path == environment_.end() ? process::kDefaultPath : path->second);
+  return process::find_program(program, environment_.get("PATH").value_or(process::kDefaultPath));
 }
 
 // --- Starting -------------------------------------------------------------------------------------------------------
@@ -340,7 +339,7 @@ void SlurmStarter::fail_later(int position, Error error) {
 
 }  // namespace
 
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, const process::Environment& environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, const Environment& environment,
                                       Starter::Handlers handlers) {
   return std::make_unique<SlurmStarter>(loop, std::move(options), environment, std::move(handlers));
 }

@@ -23,7 +23,7 @@ struct Options {
 //
 // A node where the program is not found gets it from srun (--bcast), once, in a file that is removed as soon as it runs.
 // A start may be tried again when the failure may pass. srun waits for ever for a node that is taken: we do not.
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, const process::Environment& environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, const Environment& environment,
                                       Starter::Handlers handlers);
 
 }  // namespace muster::cluster::slurm

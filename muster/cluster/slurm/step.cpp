@@ -69,7 +69,7 @@ bool is_one_gpu(const std::string& devices) {
 
 }  // namespace
 
-bool may_have_devices(const process::Environment& environment) {
+bool may_have_devices(const Environment& environment) {
   bool in_step = false, devices = false;
   for (const auto& [name, value] : environment) {
     devices |= name == "SLURM_HET_SIZE";  // other components may have some
@@ -95,12 +95,12 @@ Devices parse_devices(std::string_view scontrol) {
   return found;
 }
 
-Components components_of(const process::Environment& environment) {
+Components components_of(const Environment& environment) {
   Components found;
   for (int i = 0;; ++i) {
-    auto list = std::ranges::find(environment, component_nodelist(i), &std::pair<std::string, std::string>::first);
-    if (list == environment.end()) return found;
-    auto hosts = expand_hostlist(list->second);
+    const std::string* list = environment.find(component_nodelist(i));
+    if (list == nullptr) return found;
+    auto hosts = expand_hostlist(*list);
     if (!hosts) return {};
     for (const std::string& host : *hosts) found.try_emplace(host, i);
   }
@@ -147,7 +147,7 @@ std::vector<std::string> srun_command(const Options& options, const std::vector<
   return words;
 }
 
-process::Environment srun_environment(process::Environment environment) {
+Environment srun_environment(Environment environment) {
   // Of the input variables of srun(1) those that shape a step; and which GPUs this node has, since that is not set anew
   // on every node.
   constexpr std::array<std::string_view, 65> kNames = {"SLURM_ACCTG_FREQ",
@@ -215,8 +215,7 @@ process::Environment srun_environment(process::Environment environment) {
                                                        "SLURM_WAIT",
                                                        "SLURM_WHOLE",
                                                        "SLURM_WORKING_DIR"};
-  std::erase_if(environment, [&](const auto& variable) {
-    const std::string_view name = variable.first;
+  environment.erase_if([&](const std::string& name) {
     return name.starts_with("SRUN_") || name.starts_with("SLURM_CPU_BIND") ||
            std::find(kNames.begin(), kNames.end(), name) != kNames.end();
   });

@@ -13,7 +13,7 @@ namespace muster::cluster::slurm {
 // Whether srun must be told of the job's devices. Left to itself it asks again for what the job has asked for, which
 // may be less than what the job got on a node (--exclusive, --gpus-per-task), or nothing it can give (--gpus, divided
 // unevenly). A shell of salloc knows nothing about them.
-bool may_have_devices(const process::Environment& environment);
+bool may_have_devices(const Environment& environment);
 
 // What the job has on each node, by `scontrol show job -d`.
 struct Devices {
@@ -25,7 +25,7 @@ Devices parse_devices(std::string_view scontrol);
 
 // Which component of a heterogeneous job each node is in; empty: the job is none. A step has one of them.
 using Components = std::map<std::string, int>;
-Components components_of(const process::Environment& environment);
+Components components_of(const Environment& environment);
 
 // Nodes that one srun can start.
 struct Group {
@@ -42,6 +42,6 @@ std::vector<std::string> srun_command(const Options& options, const std::vector<
 
 // Without what would make the step another one than it says (SLURM_CPUS_PER_TASK, SLURM_NTASKS, SLURM_HINT …). Agents
 // get it all the same, with the rest of the launcher's environment.
-process::Environment srun_environment(process::Environment environment);
+Environment srun_environment(Environment environment);
 
 }  // namespace muster::cluster::slurm

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "muster/base/environment.h"
 #include "muster/base/strings.h"
 #include "muster/process/command.h"
-#include "muster/process/own_environment.h"
 
 namespace muster::cluster::slurm {
 namespace {
@@ -48,8 +48,8 @@ Result<std::optional<Duration>> parse_time_left(std::string_view squeue, std::st
 }
 
 Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline) {
-  MUSTER_TRY(auto ran, process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%A %L"},
-                                            process::own_environment(), deadline));
+  MUSTER_TRY(auto ran,
+             process::run_command({"squeue", "-h", "-j", here.job_id, "-o", "%A %L"}, own_environment(), deadline));
   if (ran.status.success()) return parse_time_left(ran.output, here.job_id);
   const std::string why = process::last_line(ran.errors);
   return Error{ErrorKind::kPeer, fmt::format("squeue: {}", why.empty() ? ran.status.text() : why), {}};

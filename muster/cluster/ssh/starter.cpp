@@ -81,7 +81,7 @@ std::string why_no_greeting(int code, const std::string& errors) {
 
 class SshStarter final : public Starter {
  public:
-  SshStarter(net::EventLoop& loop, Options options, process::Environment environment, Handlers handlers)
+  SshStarter(net::EventLoop& loop, Options options, Environment environment, Handlers handlers)
       : loop_(loop),
         options_(std::move(options)),
         environment_(std::move(environment)),
@@ -123,7 +123,7 @@ class SshStarter final : public Starter {
 
   net::EventLoop& loop_;
   Options options_;
-  process::Environment environment_;
+  Environment environment_;
   Handlers handlers_;
   std::map<int, Node> nodes_;
   std::multimap<int, Node> abandoned_;  // of earlier lives: what they say is passed on for a while
@@ -250,9 +250,7 @@ Result<FileSum> SshStarter::binary_sum() {
 
 Result<std::string> SshStarter::ssh_program() {
   if (!ssh_.empty()) return ssh_;
-  auto path = std::find_if(environment_.begin(), environment_.end(), [](const auto& v) { return v.first == "PATH"; });
-  MUSTER_TRY(ssh_,
-             process::find_program(options_.ssh, path == environment_.end() ? process::kDefaultPath : path->second));
+  MUSTER_TRY(ssh_, process::find_program(options_.ssh, environment_.get("PATH").value_or(process::kDefaultPath)));
   return ssh_;
 }
 
@@ -382,7 +380,7 @@ void SshStarter::fail_later(int position, Error error) {
 
 }  // namespace
 
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, Environment environment,
                                       Starter::Handlers handlers) {
   return std::make_unique<SshStarter>(loop, std::move(options), std::move(environment), std::move(handlers));
 }

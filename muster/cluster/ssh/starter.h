@@ -35,7 +35,7 @@ struct Options {
 //
 // A start may be tried again when the failure may pass: refused, timed out, lost. It may not when it will not: no such
 // host, permission denied, an unknown host key, an agent that ended by itself before it joined.
-std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, process::Environment environment,
+std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, Environment environment,
                                       Starter::Handlers handlers);
 
 // What ssh's own failure means in a few words, from its exit code and last lines: "connection refused",

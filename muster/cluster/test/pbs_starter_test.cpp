@@ -89,9 +89,9 @@ TEST(PbsFailure, OfPbsAttach) {
 }
 
 TEST(PbsEnvironment, OfAnotherNode) {
-  process::Environment environment = {{"A", "1"}, {"PBS_NODENUM", "0"}, {"PBS_TASKNUM", "1"}, {"PBS_NODEFILE", "/x"}};
+  Environment environment = {{"A", "1"}, {"PBS_NODENUM", "0"}, {"PBS_TASKNUM", "1"}, {"PBS_NODEFILE", "/x"}};
   move_to_node(environment, 3);
-  EXPECT_EQ(environment, (process::Environment{{"A", "1"}, {"PBS_NODENUM", "3"}}));
+  EXPECT_EQ(environment, (Environment{{"A", "1"}, {"PBS_NODENUM", "3"}}));
 }
 
 // --- Starting -------------------------------------------------------------------------------------------------------

@@ -26,13 +26,13 @@ std::string greeting(int task, const std::string& node) {
 // srun is a stand-in here; test/slurm has the real one.
 class SlurmStarterTest : public ::testing::Test {
  protected:
-  void make(const std::string& srun, Options options = {}, process::Environment more = {}) {
+  void make(const std::string& srun, Options options = {}, Environment more = {}) {
     dir_.script("srun", "echo \"$@\" >>$DIR/log\n" + srun);
     options.program = "/opt/muster";
     options.fetch = {.endpoints = {"10.0.0.1:4711"}, .nonce = "abcd", .munge = true};
-    process::Environment environment = {
+    Environment environment = {
         {"PATH", dir_.path() + ":/usr/bin:/bin"}, {"DIR", dir_.path()}, {"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}};
-    environment.insert(environment.end(), more.begin(), more.end());
+    environment.set_all(more);
     starter_ = make_starter(loop_, options, environment, told_.handlers());
   }
   void start_two() {

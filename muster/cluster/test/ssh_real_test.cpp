@@ -36,7 +36,7 @@ class RealSsh : public ::testing::Test {
         trim(agent_greeting()), dir_ / "got", dir_ / "over");
   }
   void make() {
-    process::Environment environment{{"PATH", "/usr/bin:/bin"}};
+    Environment environment{{"PATH", "/usr/bin:/bin"}};
     starter_ = make_starter(loop_, options_, environment, told_.handlers());
   }
   void start(const std::string& host = "127.0.0.1", int position = 0) {

@@ -47,8 +47,8 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
   for (const auto& variable : worker.environment) {
     const bool own = is_workers_own(plan, worker, variable);
     if (is_for_the_runtime(variable.first) || own || (!worker.bare && !belongs_outside(variable.first)))
-      line.environment.push_back(variable);
-    if (own) line.environment.emplace_back(prefix + variable.first, variable.second);
+      line.environment.add(variable);
+    if (own) line.environment.add(prefix + variable.first, variable.second);
   }
   return line;
 }

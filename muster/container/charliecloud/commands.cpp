@@ -16,9 +16,9 @@ std::string sibling(const std::string& program, const std::string& name) {
 
 constexpr std::string_view kCopy = "__muster_own_";
 
-void set_last(CommandLine& line, const std::pair<std::string, std::string>& variable) {
+void set_last(CommandLine& line, const Environment::Variable& variable) {
   line.argv.push_back(fmt::format("--set-env={0}=${1}{0}", variable.first, kCopy));
-  line.environment.emplace_back(fmt::format("{}{}", kCopy, variable.first), variable.second);
+  line.environment.add(fmt::format("{}{}", kCopy, variable.first), variable.second);
 }
 
 bool is_shown_anyway(const Mount& mount) {
@@ -58,11 +58,11 @@ CommandLine worker_command(const Plan& plan, const Worker& worker) {
     }
     if (own && plan.image_variables.contains(name)) set_last(line, variable);
     if (name == "HOME" || name == "USER" || own || (!worker.bare && !belongs_outside(name)))
-      line.environment.push_back(variable);
+      line.environment.add(variable);
   }
   if (line.argv.back().starts_with("--set-env=")) line.argv.push_back(fmt::format("--unset-env={}*", kCopy));
-  if (find(line.environment, "PATH") == nullptr) set(line.environment, "PATH", kImagePath);
-  if (find(line.environment, "USER") == nullptr) set(line.environment, "USER", plan.node.user);  // it insists on one
+  if (!line.environment.has("PATH")) line.environment.set("PATH", kImagePath);
+  if (!line.environment.has("USER")) line.environment.set("USER", plan.node.user);  // it insists on one
   for (const Mount& mount : spec.mounts)
     if (!is_shown_anyway(mount)) line.argv.push_back(fmt::format("--bind={}:{}", mount.source, mount.target));
   line.argv.push_back("--cd=" + spec.directory);

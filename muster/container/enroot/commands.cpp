@@ -31,24 +31,23 @@ bool would_lose_quotes(std::string_view value) {
 }
 
 // Such a value goes under another name and behind an x. Returns what the shell inside does to set the variable.
-std::string quoted_variable(const std::pair<std::string, std::string>& variable, CommandLine& line) {
+std::string quoted_variable(const Environment::Variable& variable, CommandLine& line) {
   constexpr std::string_view kCopy = "__muster_quoted_";
   const std::string copy = fmt::format("{}{}", kCopy, variable.first);
   append(line.argv, {"--env", copy});
-  line.environment.emplace_back(copy, "x" + variable.second);
+  line.environment.add(copy, "x" + variable.second);
   return fmt::format("export {0}=\"${{{1}#x}}\" && unset {1} && ", variable.first, copy);
 }
 
 // Its hook for GPUs asks the environment outside before that of the image. Most images ask for all, and where there is
 // none that would be an error.
-void choose_gpus(process::Environment& environment, const Node& node) {
+void choose_gpus(Environment& environment, const Node& node) {
   if (node.gpus != Gpus::kNvidia) {
-    set(environment, "NVIDIA_VISIBLE_DEVICES", "void");
+    environment.set("NVIDIA_VISIBLE_DEVICES", "void");
     return;
   }
-  if (find(environment, "NVIDIA_VISIBLE_DEVICES") == nullptr) set(environment, "NVIDIA_VISIBLE_DEVICES", "all");
-  if (find(environment, "NVIDIA_DRIVER_CAPABILITIES") == nullptr)
-    set(environment, "NVIDIA_DRIVER_CAPABILITIES", "compute,utility");
+  if (!environment.has("NVIDIA_VISIBLE_DEVICES")) environment.set("NVIDIA_VISIBLE_DEVICES", "all");
+  if (!environment.has("NVIDIA_DRIVER_CAPABILITIES")) environment.set("NVIDIA_DRIVER_CAPABILITIES", "compute,utility");
 }
 
 }  // namespace

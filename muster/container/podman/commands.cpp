@@ -47,13 +47,12 @@ Words place_words(const Plan& plan) {
 
 // What the image sets, which podman does not know of a directory. By value only what podman needs itself for its own
 // sake: paths, and nothing of anybody's.
-Words image_variable(const Plan& plan, const Worker& worker, const std::pair<std::string, std::string>& variable,
-                     CommandLine& line) {
+Words image_variable(const Plan& plan, const Worker& worker, const Environment::Variable& variable, CommandLine& line) {
   const auto& [name, value] = variable;
   for (const auto& other : worker.environment)
     if (other.first == name && is_workers_own(plan, worker, other)) return {};
   if (belongs_outside(name) || name == "TMPDIR") return {fmt::format("--env={}={}", name, value)};
-  set(line.environment, name, value);
+  line.environment.set(name, value);
   return {"--env=" + name};
 }
 

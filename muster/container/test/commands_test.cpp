@@ -14,17 +14,17 @@
 namespace muster::container {
 namespace {
 
-const process::Environment kNode = {{"PATH", "/opt/site/bin:/usr/bin"},
-                                    {"HOME", "/home/ada"},
-                                    {"LD_LIBRARY_PATH", "/opt/site/lib"},
-                                    {"SLURM_JOB_ID", "7"},
-                                    {"TMPDIR", "/scratch/7"},
-                                    {"CONDA_PREFIX", "/home/ada/conda"},
-                                    {"LANG", "C.UTF-8"},
-                                    {"NOTE", "two\nlines"},
-                                    {"OMP_NUM_THREADS", "4"},
-                                    {"SECRET", "hush"},
-                                    {"BASH_FUNC_x%%", "() { :; }"}};
+const Environment kNode = {{"PATH", "/opt/site/bin:/usr/bin"},
+                           {"HOME", "/home/ada"},
+                           {"LD_LIBRARY_PATH", "/opt/site/lib"},
+                           {"SLURM_JOB_ID", "7"},
+                           {"TMPDIR", "/scratch/7"},
+                           {"CONDA_PREFIX", "/home/ada/conda"},
+                           {"LANG", "C.UTF-8"},
+                           {"NOTE", "two\nlines"},
+                           {"OMP_NUM_THREADS", "4"},
+                           {"SECRET", "hush"},
+                           {"BASH_FUNC_x%%", "() { :; }"}};
 
 std::string kind_program(Kind kind) {
   switch (kind) {
@@ -88,8 +88,8 @@ Plan everything(Kind kind) {
 
 Worker worker() {
   Worker worker{.argv = {"python3", "-u", "train.py", "--name", "it's"}, .environment = kNode, .from_node = kNode};
-  worker.environment.emplace_back("RANK", "3");
-  worker.environment.emplace_back("MUSTER_WORKER", "j.0.3");
+  worker.environment.add("RANK", "3");
+  worker.environment.add("MUSTER_WORKER", "j.0.3");
   return worker;
 }
 
@@ -105,9 +105,9 @@ std::string section(const std::string& title, const Words& words) {
 }
 
 // What it is executed with beside the worker's environment, and without.
-std::string environment_text(const process::Environment& given, const process::Environment& used) {
+std::string environment_text(const Environment& given, const Environment& used) {
   Words text;
-  auto has = [](const process::Environment& all, const auto& one) {
+  auto has = [](const Environment& all, const auto& one) {
     return std::find(all.begin(), all.end(), one) != all.end();
   };
   for (const auto& variable : given)
@@ -221,9 +221,9 @@ TEST(Commands, NothingSecretIsAnArgument) {
     for (bool in_image : {false, true}) {
       Plan plan = everything(kind);
       if (in_image) plan.image_variables.insert({"SECRET", "TMPDIR", "NOTE"});
-      if (in_image && kind == Kind::kPodman) plan.image_environment.emplace_back("API_KEY", "hush");
+      if (in_image && kind == Kind::kPodman) plan.image_environment.add("API_KEY", "hush");
       Worker one = worker();
-      one.environment.emplace_back("TMPDIR", "/hush");
+      one.environment.add("TMPDIR", "/hush");
       for (const std::string& word : worker_command(plan, one).argv)
         EXPECT_EQ(word.find("hush"), std::string::npos) << name_of(kind) << ": " << word;
     }
@@ -251,8 +251,7 @@ TEST(Commands, WhatTheImageSetsGoesByTheRuntimesEnvironment) {
 
 TEST(Commands, EnrootLeavesQuotesOfAValue) {
   Worker one = worker();
-  one.environment.insert(one.environment.end(),
-                         {{"QUOTED", "'it' is \"hush\" "}, {"HALF", "'hush"}, {"ONE", "'"}, {"JSON", "{\"a\": 1}"}});
+  one.environment.set_all({{"QUOTED", "'it' is \"hush\" "}, {"HALF", "'hush"}, {"ONE", "'"}, {"JSON", "{\"a\": 1}"}});
   const CommandLine line = worker_command(plain(Kind::kEnroot), one);
   auto has = [&](const std::string& word) { return std::count(line.argv.begin(), line.argv.end(), word) == 1; };
   for (const char* name : {"HALF", "ONE", "JSON", "__muster_quoted_QUOTED"}) EXPECT_TRUE(has(name)) << name;

@@ -53,7 +53,7 @@ class Captures : public ::testing::Test {
 
   std::string directory_;
   environment::Setup setup_;
-  process::Environment before_ = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"PWD", "/here"}, {"SHLVL", "1"}};
+  Environment before_ = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"PWD", "/here"}, {"SHLVL", "1"}};
 };
 
 TEST_F(Captures, WhatProloguesLeave) {
@@ -68,7 +68,7 @@ TEST_F(Captures, WhatProloguesLeave) {
 }
 
 TEST_F(Captures, NothingOfTheShellStays) {
-  before_.emplace_back("_", "/bin/before");
+  before_.add("_", "/bin/before");
   EXPECT_EQ(value("PWD", {"cd /"}), "/here");
   EXPECT_EQ(value("SHLVL", {"true"}), "1");
   EXPECT_EQ(value("_", {"true"}), "/bin/before");
@@ -121,7 +121,7 @@ TEST_F(Captures, WhatAPrologueSaysIsNoArgumentOfAnything) {
 }
 
 TEST_F(Captures, NothingIsOnItsStdin) {
-  before_.emplace_back("BASH_ENV", file("env.sh", "cat > " + directory_ + "/eaten\n"));
+  before_.add("BASH_ENV", file("env.sh", "cat > " + directory_ + "/eaten\n"));
   EXPECT_EQ(value("A", {"export A=$(cat)-$(readlink /proc/$$/fd/0)"}), "-/dev/null");
 }
 
@@ -208,7 +208,7 @@ TEST_F(Captures, ItEndsWithTheLauncher) {
     ::_exit(0);
   }
   write.reset();
-  before_.emplace_back("LAUNCHER", std::to_string(launcher));
+  before_.add("LAUNCHER", std::to_string(launcher));
   Capture done = run({"kill $LAUNCHER; sleep 1000"}, {.time = 60s, .launcher = read.get()});
   ASSERT_FALSE(done.environment);
   EXPECT_EQ(done.environment.error().kind, ErrorKind::kPeer);
@@ -216,7 +216,7 @@ TEST_F(Captures, ItEndsWithTheLauncher) {
 }
 
 TEST_F(Captures, ASignalEndsItAndIsNamed) {
-  before_.emplace_back("MUSTER", std::to_string(::getpid()));
+  before_.add("MUSTER", std::to_string(::getpid()));
   for (int signal : {SIGINT, SIGTERM}) {
     Capture done = run({"true", fmt::format("setsid sleep 1000 & kill -{} $MUSTER; sleep 1000", signal)});
     ASSERT_FALSE(done.environment);
@@ -233,7 +233,7 @@ TEST_F(Captures, ASignalEndsItAndIsNamed) {
 }
 
 TEST_F(Captures, ASignalThatIsIgnoredStaysSo) {
-  before_.emplace_back("MUSTER", std::to_string(::getpid()));
+  before_.add("MUSTER", std::to_string(::getpid()));
   auto* old = ::signal(SIGINT, SIG_IGN);
   EXPECT_EQ(value("A", {"kill -INT $MUSTER; export A=1"}), "1");
   ::signal(SIGINT, old);

@@ -49,8 +49,8 @@ TEST_F(Record, KeepsWhatThereIs) {
   program("conda", "echo \"conda $*\"");
   program("scontrol", "echo JobId=$4");
   program("nvidia-smi", "echo GPU 0: H200");
-  request_.environment.emplace_back("CONDA_PREFIX", "/envs/x");
-  request_.environment.emplace_back("SLURM_JOB_ID", "12");
+  request_.environment.add("CONDA_PREFIX", "/envs/x");
+  request_.environment.add("SLURM_JOB_ID", "12");
   auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
   ASSERT_TRUE(folder) << folder.error().text();
   EXPECT_EQ(*folder, directory_ + "/kept/here/job_1");
@@ -69,7 +69,7 @@ TEST_F(Record, KeepsWhatThereIs) {
 
 TEST_F(Record, AsksPbsOfItsJob) {
   program("qstat", "echo \"Job Id: $2\"; echo \"    of $1\"");
-  request_.environment.emplace_back("PBS_JOBID", "7.ctl");
+  request_.environment.add("PBS_JOBID", "7.ctl");
   auto folder = record(request_, Deadline::in(std::chrono::seconds(60)));
   ASSERT_TRUE(folder) << folder.error().text();
   EXPECT_EQ(text(*folder, "scheduler.txt"), "Job Id: 7.ctl\n    of -f\n");
@@ -77,15 +77,15 @@ TEST_F(Record, AsksPbsOfItsJob) {
 
 TEST_F(Record, ASchedulersWordsHideSecretsToo) {
   program("scontrol", "echo JobId=1 Comment=A_KEY=hush");
-  request_.environment.emplace_back("SLURM_JOB_ID", "12");
-  request_.environment.emplace_back("SLURM_EXPORT_ENV", "ALL,WANDB_API_KEY=hush");
+  request_.environment.add("SLURM_JOB_ID", "12");
+  request_.environment.add("SLURM_EXPORT_ENV", "ALL,WANDB_API_KEY=hush");
   auto slurm = record(request_, Deadline::in(std::chrono::seconds(60)));
   ASSERT_TRUE(slurm) << slurm.error().text();
   EXPECT_EQ(text(*slurm, "scheduler.txt"), "JobId=1 Comment=A_KEY=***\n");
   EXPECT_THAT(text(*slurm, "environment.txt"), HasSubstr("WANDB_API_KEY=***"));
   program("qstat", R"(printf '    Variable_List = A=b,WANDB_AP\n\tI_KEY=hu\n\tsh,B=c\n')");
-  std::erase_if(request_.environment, [](const auto& variable) { return variable.first == "SLURM_JOB_ID"; });
-  request_.environment.emplace_back("PBS_JOBID", "12.n1");
+  request_.environment.erase("SLURM_JOB_ID");
+  request_.environment.add("PBS_JOBID", "12.n1");
   auto pbs = record(request_, Deadline::in(std::chrono::seconds(60)));
   ASSERT_TRUE(pbs) << pbs.error().text();
   EXPECT_EQ(text(*pbs, "scheduler.txt"), "    Variable_List = A=b,WANDB_API_KEY=***,B=c\n");

@@ -93,7 +93,7 @@ TEST(WorkerEnvironment, HasOurOwnVariables) {
 
 TEST(WorkerEnvironment, EverythingSetIsDeclared) {
   JobSpec job = job_of_two();
-  job.environment.clear();
+  job.environment = {};
   job.virtual_local_rank = true;
   RoundInfo round = second_round();
   round.timer_file = "/tmp/timer";
@@ -116,7 +116,7 @@ TEST(WorkerEnvironment, NothingIsDeclaredTwiceByTheSameSetter) {
 
 TEST(WorkerEnvironment, KeepsTheSchedulersAttempt) {
   JobSpec job = job_of_two();
-  job.environment.emplace_back("MUSTER_ATTEMPT", "4");
+  job.environment.add("MUSTER_ATTEMPT", "4");
   EXPECT_EQ(environment_of(job)["MUSTER_ATTEMPT"], "4");
 }
 
@@ -130,9 +130,9 @@ TEST(WorkerArgv, AProgramOfOurOwnIsNotShown) {
 TEST(WorkerEnvironment, CountsTheMustersAroundAWorker) {
   JobSpec job = job_of_two();
   EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "1");
-  job.environment.emplace_back("MUSTER_DEPTH", "1");
+  job.environment.add("MUSTER_DEPTH", "1");
   EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "2");
-  job.environment.emplace_back("SLURM_JOB_ID", "12");
+  job.environment.add("SLURM_JOB_ID", "12");
   EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "1@12") << "another job of the scheduler begins anew";
   job.environment = {{"MUSTER_DEPTH", "3@12"}, {"SLURM_JOB_ID", "12"}};
   EXPECT_EQ(environment_of(job)["MUSTER_DEPTH"], "4@12");
@@ -180,14 +180,14 @@ TEST(WorkerEnvironment, NcclVariableHasTheNameOfTheTorchVersion) {
 
 TEST(WorkerEnvironment, NcclValueOfTheUserIsKept) {
   JobSpec job = job_of_two();
-  job.environment.emplace_back("TORCH_NCCL_ASYNC_ERROR_HANDLING", "3");
+  job.environment.add("TORCH_NCCL_ASYNC_ERROR_HANDLING", "3");
   EXPECT_EQ(environment_of(job)["TORCH_NCCL_ASYNC_ERROR_HANDLING"], "3");
 }
 
 TEST(WorkerEnvironment, CudaDevicesPassThrough) {
   EXPECT_FALSE(environment_of(job_of_two()).contains("CUDA_VISIBLE_DEVICES"));
   JobSpec job = job_of_two();
-  job.environment.emplace_back("CUDA_VISIBLE_DEVICES", "4,6");
+  job.environment.add("CUDA_VISIBLE_DEVICES", "4,6");
   EXPECT_EQ(environment_of(job)["CUDA_VISIBLE_DEVICES"], "4,6");
 }
 
@@ -198,7 +198,7 @@ TEST(WorkerEnvironment, VirtualLocalRankTakesTheWorkersDevice) {
   EXPECT_EQ(env["LOCAL_RANK"], "0");
   EXPECT_EQ(env["RANK"], "5");
   EXPECT_EQ(env["CUDA_VISIBLE_DEVICES"], "1");
-  job.environment.emplace_back("CUDA_VISIBLE_DEVICES", "4, GPU-6f");
+  job.environment.add("CUDA_VISIBLE_DEVICES", "4, GPU-6f");
   EXPECT_EQ(environment_of(job)["CUDA_VISIBLE_DEVICES"], "GPU-6f");
   EXPECT_TRUE(check_environment(job).ok());
 }
@@ -206,7 +206,7 @@ TEST(WorkerEnvironment, VirtualLocalRankTakesTheWorkersDevice) {
 TEST(WorkerEnvironment, TooFewDevicesForVirtualLocalRankAreRefused) {
   JobSpec job = job_of_two();
   job.virtual_local_rank = true;
-  job.environment.emplace_back("CUDA_VISIBLE_DEVICES", "4");
+  job.environment.add("CUDA_VISIBLE_DEVICES", "4");
   auto result = check_environment(job);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().kind, ErrorKind::kUsage);

@@ -41,7 +41,7 @@ Family start(const std::string& script, const std::string& marker = "") {
   test::Pipe pipe = make_pipe();
   SpawnSpec spec = shell(script);
   spec.stdout_fd = pipe.write.get();
-  if (!marker.empty()) spec.environment.emplace_back("MARK", marker);
+  if (!marker.empty()) spec.environment.add("MARK", marker);
   auto child = spawn(spec);
   MUSTER_CHECK(child.ok());
   return {*std::move(child), std::move(pipe.read)};

@@ -216,7 +216,7 @@ void expect_same_torch(const std::string& python) {
                "s = u.find_spec('torch')\n"
                "print(runpy.run_path(os.path.dirname(s.origin) + '/version.py')['__version__'] if s else 'none')"}};
   for (const char* name : {"PATH", "HOME", "PYTHONPATH"}) {
-    if (auto value = environment_variable(name)) spec.environment.emplace_back(name, *value);
+    if (auto value = environment_variable(name)) spec.environment.add(name, *value);
   }
   auto version = find_torch(python, environment_variable);
   EXPECT_EQ(version ? version->text : "none", trim(test::output_of(spec))) << python;
