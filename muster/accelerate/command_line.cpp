@@ -113,8 +113,9 @@ class Parser {
     const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     std::optional<std::string> value;
     if (equals != std::string::npos) value = word.substr(equals + 1);
-    if (name == "help") {
+    if (name == "help" || dashed(name) == "help-all") {
       line_.help = true;
+      line_.help_all = name != "help";
       return {};
     }
     const Option* option = find_option(name);
@@ -173,9 +174,9 @@ class Parser {
 
   static Error unknown(const std::string& word, const std::string& name) {
     const std::string nearest = nearest_flag(name);
-    return {
-        ErrorKind::kUsage, fmt::format("unrecognized arguments: {}", word),
-        nearest.empty() ? "muster accelerate launch --help lists them all" : fmt::format("did you mean {}?", nearest)};
+    return {ErrorKind::kUsage, fmt::format("unrecognized arguments: {}", word),
+            nearest.empty() ? "muster accelerate launch --help-all lists all options"
+                            : fmt::format("did you mean {}?", nearest)};
   }
 
   const std::vector<std::string>& words_;

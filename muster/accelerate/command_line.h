@@ -20,6 +20,7 @@ struct CommandLine {
   std::vector<std::string> own;      // options of muster itself, as `muster run` reads them
   std::vector<std::string> program;  // the script and everything behind it
   bool help = false;                 // asked for; nothing behind it was looked at
+  bool help_all = false;             // with every option
 };
 
 // Who wrote it.

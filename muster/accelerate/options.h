@@ -56,6 +56,7 @@ struct Option {           // NOLINT(clang-analyzer-optin.performance.Padding): i
   std::string_view variable;
   Rule rule;
   std::string_view help;
+  bool common = false;  // among the few that --help shows
 
   bool takes_value() const { return kind != Kind::kFlag; }
 };

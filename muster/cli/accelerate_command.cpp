@@ -9,7 +9,9 @@
 namespace muster::cli {
 namespace {
 
-int show_help() { return print(verb_help(Verb::kAccelerate, "muster accelerate", style_of(STDOUT_FILENO))); }
+int show_help(Detail detail) {
+  return print(verb_help(Verb::kAccelerate, "muster accelerate", detail, style_of(STDOUT_FILENO)));
+}
 
 }  // namespace
 
@@ -18,7 +20,7 @@ int accelerate_launch_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> notes;
   auto line = read_accelerate(arguments, facts, notes);
   if (!line) return fail(line.error());
-  if (line->help) return show_help();
+  if (line->help) return show_help(line->help_all ? Detail::kAll : Detail::kCommon);
   auto job = translate_accelerate(*line, facts);
   if (!job) return fail(job.error());
   job->launch.notes.insert(job->launch.notes.begin(), notes.begin(), notes.end());
@@ -38,7 +40,8 @@ int accelerate_command(const std::vector<std::string>& arguments) {
     return fail({ErrorKind::kUsage, "the sub-command is missing", "write muster accelerate launch train.py"});
   const std::string& word = arguments[0];
   if (word == "launch") return accelerate_launch_command({arguments.begin() + 1, arguments.end()});
-  if (word == "--help" || word == "-h") return show_help();
+  if (word == "--help" || word == "-h") return show_help(Detail::kCommon);
+  if (word == "--help-all") return show_help(Detail::kAll);
   if (word.starts_with('-') || word.ends_with(".py"))
     return fail({ErrorKind::kUsage, fmt::format("'{}' is given instead of launch", word),
                  fmt::format("write muster accelerate launch {}", word)});

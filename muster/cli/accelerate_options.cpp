@@ -42,7 +42,8 @@ Option shown_option(const accelerate::Option& option) {
           .exact = true,
           .verbs = static_cast<Verbs>(Verb::kAccelerate),
           .group = OptionGroup::kProgram,
-          .help = option.help};
+          .help = option.help,
+          .common = option.common};
 }
 
 bool accelerate_takes(const Option& option) {

@@ -96,8 +96,12 @@ Error Complaints::unknown_option(const std::string& word, const std::vector<std:
       script == arguments.end() ? "" : fmt::format("if it is an option of {0}, write it after {0}; ", *script);
   std::vector<std::string> resembled;
   for (const Option* option : resembled_options(verb_, name)) resembled.push_back(fmt::format("'{}'", dashed(*option)));
-  error.hint = resembled.empty() ? fmt::format("{}'muster {} --help' lists all options", of_script, info(verb_).name)
-                                 : fmt::format("did you mean {}?", muster::join(resembled, " or "));
+  if (!resembled.empty()) {
+    error.hint = fmt::format("did you mean {}?", muster::join(resembled, " or "));
+    return error;
+  }
+  const std::string help = dashed(option(option(Opt::kHelpAll).in(verb_) ? Opt::kHelpAll : Opt::kHelp));
+  error.hint = fmt::format("{}'muster {} {}' lists all options", of_script, info(verb_).name, help);
   return error;
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "muster/base/strings.h"
 #include "muster/cli/accelerate_options.h"
+#include "muster/cli/argument_parser.h"
 #include "muster/cli/verbs.h"
 
 namespace muster::cli {
@@ -21,11 +23,47 @@ std::string examples(std::span<const Example> examples, const TextStyle& style) 
   return text + "\n";
 }
 
-std::string group_options(Verb verb, OptionGroup group, const TextStyle& style) {
+std::string entry(const Option& option, Verb verb, const TextStyle& style) {
+  return fmt::format("  {}\n", option_heading(option)) + wrap(option_text(option, verb), 6, style.width);
+}
+
+std::string_view default_of(const Option& option, Verb verb) {
+  if (verb == Verb::kRun && option.run_default != nullptr) return option.run_default;
+  return option.default_value != nullptr ? option.default_value : "";
+}
+
+// The summary stands beside the heading, or below it if the heading is too long.
+std::string short_entry(const Option& option, Verb verb, const TextStyle& style) {
+  constexpr size_t kColumn = 24;  // argparse's
+  std::string summary(first_sentence(option.help));
+  if (auto value = default_of(option, verb); !value.empty()) summary += fmt::format(" (default: {})", value);
+  const std::string text = wrap(summary, kColumn, style.width);
+  const std::string heading = "  " + option_heading(option);
+  const size_t length = count_characters(heading);
+  if (length + 2 > kColumn) return heading + "\n" + text;
+  return heading + text.substr(length);
+}
+
+bool has_more(Verb verb) { return option(Opt::kHelpAll).in(verb); }
+
+// The common options of a verb that has many, every option of any other.
+std::string short_options(Verb verb, const TextStyle& style) {
+  std::string text = heading(has_more(verb) ? "Common options:" : "Options:", style);
+  const std::vector<Option> all = options_of(verb);
+  for (OptionGroup group : option_groups())
+    for (const Option& option : all)
+      if (option.in(verb) && option.group == group && (option.common || !has_more(verb)))
+        text += short_entry(option, verb, style);
+  return text;
+}
+
+std::string table_options(Verb verb, const TextStyle& style) {
   std::string text;
-  for (const Option& option : options()) {
-    if (!option.in(verb) || option.group != group) continue;
-    text += fmt::format("  {}\n", option_heading(option)) + wrap(option_text(option, verb), 6, style.width);
+  for (OptionGroup group : option_groups()) {
+    std::string block;
+    for (const Option& option : options())
+      if (option.in(verb) && option.group == group) block += entry(option, verb, style);
+    if (!block.empty()) text += heading(fmt::format("{}:", group_title(group)), style) + block + "\n";
   }
   return text;
 }
@@ -35,15 +73,46 @@ std::string accelerate_options(const TextStyle& style) {
   std::string text;
   for (accelerate::Group group : accelerate::shown_groups()) {
     text += heading(fmt::format("{}:", accelerate::group_title(group)), style);
-    for (const accelerate::Option& option : accelerate::options()) {
-      if (option.group != group) continue;
-      const Option shown = shown_option(option);
-      text +=
-          fmt::format("  {}\n", option_heading(shown)) + wrap(option_text(shown, Verb::kAccelerate), 6, style.width);
-    }
+    for (const accelerate::Option& option : accelerate::options())
+      if (option.group == group) text += entry(shown_option(option), Verb::kAccelerate, style);
     text += "\n";
   }
   return text;
+}
+
+std::string command(const VerbInfo& about, std::string_view program) {
+  return fmt::format("{}{}", program, about.verb == Verb::kAccelerate ? " launch" : "");
+}
+
+std::string usage(const VerbInfo& about, std::string_view program, const TextStyle& style) {
+  if (dialect_of(about.verb) == Dialect::kArgparse) return argparse_usage(about.verb, program, style.width);
+  return fmt::format("usage: {} [OPTION…]{}{}\n", command(about, program), about.synopsis.empty() ? "" : " ",
+                     about.synopsis);
+}
+
+std::string short_help(const VerbInfo& about, std::string_view program, const TextStyle& style) {
+  constexpr size_t kMostExamples = 5;
+  const std::string text = usage(about, program, style) + "\n" + wrap(about.description, 0, style.width) + "\n" +
+                           examples(about.examples.first(std::min(kMostExamples, about.examples.size())), style) +
+                           short_options(about.verb, style);
+  if (!has_more(about.verb)) return text;
+  return text + "\n" +
+         wrap(fmt::format("Options come before PROGRAM. {} --help-all shows all options.", command(about, program)), 0,
+              style.width) +
+         "The manual is `man muster`, or `muster man | man -l -`.\n";
+}
+
+// How options are written.
+std::string closing(Verb verb) {
+  const std::string text = "Options come before PROGRAM; everything after it belongs to PROGRAM. ";
+  if (verb == Verb::kAccelerate)
+    return text +
+           "--a_b may be written --a-b, and may not be shortened. The options that `muster run` has and accelerate "
+           "and torchrun do not (--hosts, --container, --prologue, --env, --label, --report, --dry-run …) work here "
+           "too. A PET_* variable counts if accelerate has no flag for it.";
+  return text +
+         "--a-b may be written --a_b, and may be shortened if that is unambiguous. A variable in brackets sets the "
+         "default of its option.";
 }
 
 }  // namespace
@@ -62,11 +131,7 @@ std::string option_text(const Option& option, Verb verb) {
       choices.replace(bar, 1, ", ");
     text += fmt::format(" One of {}.", choices);
   }
-  if (verb == Verb::kRun && option.run_default != nullptr) {
-    text += fmt::format(" Default: {}.", option.run_default);
-  } else if (option.default_value != nullptr && *option.default_value != 0) {
-    text += fmt::format(" Default: {}.", option.default_value);
-  }
+  if (auto value = default_of(option, verb); !value.empty()) text += fmt::format(" Default: {}.", value);
   if (option.reads_environment) text += fmt::format(" [{}]", pet_variable(option));
   return text;
 }
@@ -74,46 +139,30 @@ std::string option_text(const Option& option, Verb verb) {
 std::string general_help(const TextStyle& style) {
   std::string text = "usage: muster VERB [OPTION…] …\n\n";
   text += wrap(
-      "muster runs one program on every device of one machine or many as one job: it starts the workers, gives each "
-      "its rank, "
-      "shows what they write and says what failed. What you gave to torchrun, give to muster run.",
+      "muster runs your program on every GPU of one machine, or of many, as one job. It replaces torchrun and "
+      "accelerate launch: your scripts and options stay the same. It starts at once, labels the output of each "
+      "worker, and when the job fails says which worker failed first and why.",
       0, style.width);
+  text += "\n" + examples(info(Verb::kRun).examples.first(3), style);
+  text += wrap("Inside a Slurm or PBS job, `muster run train.py` uses all nodes of the job.", 0, style.width);
   text += "\n" + heading("Verbs:", style);
   for (const VerbInfo& verb : verbs()) text += fmt::format("  {:<12}{}\n", verb.name, verb.summary);
-  text += "\n" + examples(info(Verb::kRun).examples.first(3), style);
-  return text + "muster VERB --help explains a verb; muster --version prints the version.\n";
+  return text + "\nmuster VERB --help explains a verb.\n";
 }
 
-std::string verb_help(Verb verb, std::string_view program, const TextStyle& style) {
+std::string verb_help(Verb verb, std::string_view program, Detail detail, const TextStyle& style) {
   const VerbInfo& about = info(verb);
-  const std::string first = verb == Verb::kAccelerate ? fmt::format("{} launch", program) : std::string(program);
-  std::string text =
-      fmt::format("usage: {} [OPTION…]{}{}\n\n", first, about.synopsis.empty() ? "" : " ", about.synopsis);
-  text += wrap(about.description, 0, style.width) + "\n";
-  text += examples(about.examples, style);
-  bool variables = false;
-  for (OptionGroup group : option_groups()) {
-    std::string block = group_options(verb, group, style);
-    if (!block.empty()) text += heading(fmt::format("{}:", group_title(group)), style) + block + "\n";
-    variables = variables || block.find("[PET_") != std::string::npos;
-  }
-  if (verb == Verb::kAccelerate) {
-    text += accelerate_options(style);
-    text += wrap(
-        "Options come before PROGRAM; everything after it belongs to PROGRAM. --a_b may be written --a-b, and not cut "
-        "short. Options of `muster run` that accelerate and torchrun do not have (--hosts, --container, --prologue, "
-        "--env, --label, --report, --dry-run …) may be given too. PET_* variables count as with accelerate: for what "
-        "it "
-        "has no flag for.",
-        0, style.width);
-  } else if (about.words == Words::kProgram)
-    text += wrap(
-        "Options come before PROGRAM; everything after it belongs to PROGRAM. --a-b may be written --a_b and cut short "
-        "if that is unambiguous.",
-        0, style.width);
-  if (variables) text += wrap("A variable in brackets gives the default of its option.", 0, style.width);
-  while (text.ends_with("\n\n")) text.pop_back();
-  return text;
+  if (detail == Detail::kCommon && dialect_of(verb) == Dialect::kMuster) return short_help(about, program, style);
+  std::string text = usage(about, program, style) + "\n" + wrap(about.description, 0, style.width) + "\n";
+  if (!about.details.empty()) text += wrap(about.details, 0, style.width) + "\n";
+  text += examples(about.examples, style) + table_options(verb, style);
+  if (verb == Verb::kAccelerate) text += accelerate_options(style);
+  return text + wrap(closing(verb), 0, style.width);
+}
+
+std::optional<Detail> asks_for_help(std::optional<Opt> option) {
+  if (option == Opt::kHelpAll) return Detail::kAll;
+  return option == Opt::kHelp ? std::optional(Detail::kCommon) : std::nullopt;
 }
 
 std::string argparse_usage(Verb verb, std::string_view program, int columns) {

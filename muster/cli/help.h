@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "muster/cli/options.h"
@@ -9,8 +10,13 @@ namespace muster::cli {
 
 // `muster --help`
 std::string general_help(const TextStyle& style);
+// --help fits a screen: the options that people use most, or every option in a few words if there are few. --help-all
+// explains every option. The --help of torchrun and launch does that too, as their users expect.
+enum class Detail { kCommon, kAll };
 // `muster <verb> --help`; `program` is what the user typed ("muster run", "torchrun").
-std::string verb_help(Verb verb, std::string_view program, const TextStyle& style);
+std::string verb_help(Verb verb, std::string_view program, Detail detail, const TextStyle& style);
+// Whether the option asks for help, and for how much.
+std::optional<Detail> asks_for_help(std::optional<Opt> option);
 
 // "-t, --tee MASK|RANK:MASK,…"
 std::string option_heading(const Option& option);

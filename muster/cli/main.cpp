@@ -45,14 +45,14 @@ int help_command(const Parsed& parsed) {
   if (parsed.words.empty()) return print(general_help(style));
   const VerbInfo* verb = find_verb(parsed.words[0]);
   if (verb == nullptr) return fail(unknown_verb(parsed.words[0], "muster help"));
-  return print(verb_help(verb->verb, fmt::format("muster {}", verb->name), style));
+  return print(verb_help(verb->verb, fmt::format("muster {}", verb->name), Detail::kCommon, style));
 }
 
 int small_command(const VerbInfo& verb, const std::vector<std::string>& arguments) {
   auto parsed = parse_arguments(verb.verb, arguments, environment_variable);
   if (!parsed) return fail(parsed.error());
-  if (parsed->immediate)
-    return print(verb_help(verb.verb, fmt::format("muster {}", verb.name), style_of(STDOUT_FILENO)));
+  if (auto help = asks_for_help(parsed->immediate))
+    return print(verb_help(verb.verb, fmt::format("muster {}", verb.name), *help, style_of(STDOUT_FILENO)));
   switch (verb.verb) {
     case Verb::kStore:
       return store_command(*parsed);

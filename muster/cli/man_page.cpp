@@ -51,6 +51,7 @@ std::string entry(std::string_view title, std::string_view text) {
 
 std::string verb_section(const VerbInfo& verb) {
   std::string text = fmt::format(".SS muster {}\n{}", verb.name, paragraph(verb.description));
+  if (!verb.details.empty()) text += ".PP\n" + paragraph(verb.details);
   text += ".PP\nExamples:\n";
   for (const Example& example : verb.examples) text += entry(example.command, example.meaning);
   return text;
@@ -87,20 +88,20 @@ std::string accelerate_sections() {
 
 std::string exit_section() {
   std::string text = ".SH EXIT STATUS\n";
-  text += entry("0", "Every worker ended with 0.");
-  text += entry("2", "The command line is wrong; nothing was started.");
-  text += entry("125", "muster itself failed: too few nodes came, a node was lost, the job's host is gone.");
+  text += entry("0", "All workers exited with 0.");
+  text += entry("2", "The command line is wrong. Nothing was started.");
+  text += entry("125", "muster itself failed: too few nodes came, a node was lost, or the host of the job is gone.");
   text += entry("126, 127", "The program is not executable, or does not exist.");
-  text += entry("any other", "The code of the worker that failed first, 128 + n if it died of signal n.");
+  text += entry("any other", "The exit code of the worker that failed first, or 128 + n if signal n ended it.");
   return text + ".PP\n" +
-         paragraph("muster torchrun and muster launch keep torchrun's: 1 for every failure, 2 for usage.");
+         paragraph("muster torchrun and muster launch use torchrun's codes: 1 for a failure, 2 for usage.");
 }
 
 }  // namespace
 
 std::string man_page() {
   std::string text = fmt::format(".TH MUSTER 1 {} \"muster {}\" \"User Commands\"\n", kDate, version());
-  text += ".SH NAME\nmuster \\- run one program on every device of one machine or many as one job\n.SH SYNOPSIS\n";
+  text += ".SH NAME\nmuster \\- run a program on every GPU of one machine or of many, as one job\n.SH SYNOPSIS\n";
   for (const VerbInfo& verb : verbs()) {
     const std::string_view second = verb.verb == Verb::kAccelerate ? " launch" : "";
     text += fmt::format(".B muster {}{}\n[option...]{}{}\n", verb.name, second, verb.synopsis.empty() ? "" : " ",
@@ -108,14 +109,15 @@ std::string man_page() {
     if (verb.verb != Verb::kHelp) text += ".br\n";
   }
   text += ".SH DESCRIPTION\n" + paragraph(
-                                    "muster starts the workers of a distributed program, gives each its rank and the "
-                                    "address of the store they meet in, shows what they write, and says what failed. "
-                                    "What you gave to torchrun, give to muster run.");
+                                    "muster starts the workers of a distributed program and gives each its rank and "
+                                    "the address of the store in which they meet. It shows their output, and when the "
+                                    "job fails it says which worker failed first and why. muster run takes all of "
+                                    "torchrun's options.");
   text += ".SH VERBS\n";
   for (const VerbInfo& verb : verbs()) text += verb_section(verb);
   text += ".SH OPTIONS\n" + paragraph(
-                                "Options come before the program. --a-b may be written --a_b and cut short if that "
-                                "is unambiguous. A variable in brackets gives the default of its option.");
+                                "Options come before the program. --a-b may be written --a_b, and may be shortened "
+                                "if that is unambiguous. A variable in brackets sets the default of its option.");
   text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
   for (const job::Variable& variable : job::declared_variables())
     text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));

@@ -89,6 +89,7 @@ enum class Opt : uint8_t {
   kVirtualLocalRank,
   kPrintCompletion,
   kUseEnv,
+  kHelpAll,
   kLabel,
   kProgressRank,
   kStdin,
@@ -153,7 +154,8 @@ struct Option {
                               // has those alone that no other has, in `muster run`; in `muster torchrun` none
   Verbs verbs;
   OptionGroup group;
-  std::string_view help;
+  std::string_view help;  // its first sentence is a summary: --help and completion show that alone
+  bool common = false;    // among the few that --help shows; --help-all shows every option
 
   bool takes_value() const { return kind != OptionKind::kFlag; }
   bool in(Verb verb) const { return contains(verbs, verb); }

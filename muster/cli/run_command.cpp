@@ -133,13 +133,13 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
   const std::string program = program_name(verb, typed);
   Facts facts = real_facts();
   auto parsed = parse_arguments(verb, arguments, facts.getenv);
-  const bool help = parsed && parsed->immediate == Opt::kHelp;
+  const auto help = parsed ? asks_for_help(parsed->immediate) : std::nullopt;
   if (verb == Verb::kLaunch && !help) warn_of_deprecation(facts.getenv);
   if (dialect_of(verb) == Dialect::kArgparse) {
     if (auto error = malformed_flag_variable(verb, facts.getenv)) return planning_failure(verb, program, *error);
   }
   if (!parsed) return usage_failure(verb, program, parsed.error());
-  if (help) return print(verb_help(verb, typed, style_of(STDOUT_FILENO)));
+  if (help) return print(verb_help(verb, typed, *help, style_of(STDOUT_FILENO)));
   if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
   return run_with_mates(verb, typed, *parsed, facts, [&] {
     auto plan = plan_job(verb, *parsed, facts);

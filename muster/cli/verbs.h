@@ -29,7 +29,8 @@ struct VerbInfo {
   std::string_view choices;   // of its word: "bash|zsh"; empty: anything
   std::string_view summary;   // one line
   std::string_view description;
-  std::span<const Example> examples;
+  std::span<const Example> examples;  // the most instructive first: --help shows a few
+  std::string_view details = "";      // behind the description in --help-all and the man page
 };
 
 // Those that people use; `muster agent` is not among them.

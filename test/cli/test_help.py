@@ -17,7 +17,7 @@ from harness import ROOT, clean_env
 
 pytestmark = pytest.mark.cli
 
-VERBS = ["run", "torchrun", "launch", "store", "status", "env", "completion", "man", "version", "help"]
+VERBS = ["run", "torchrun", "launch", "where", "status", "store", "env", "completion", "man", "version", "help"]
 
 
 @pytest.fixture
@@ -74,6 +74,15 @@ def test_every_verb_explains_itself(say, verb):
     assert say("help", verb) == text
 
 
+def test_help_fits_a_screen_and_help_all_has_every_option(say):
+    for words in (["--help"], ["run", "--help"], ["accelerate", "launch", "--help"]):
+        lines = say(*words).splitlines()
+        assert len(lines) <= 40 and max(map(len, lines)) <= 80, words
+    for words in (["run"], ["accelerate", "launch"], ["accelerate"]):
+        assert len(re.findall(r"^  (?:-\w, )?--", say(*words, "--help-all"), re.M)) > 50, words
+    assert "--token-file" in say("run", "--help-all") and "--token-file" not in say("run", "--help")
+
+
 def test_a_link_named_torchrun_is_torchrun(muster, tmp_path):
     (tmp_path / "torchrun").symlink_to(muster)
     done = subprocess.run([tmp_path / "torchrun", "--help"], capture_output=True, text=True, timeout=30)
@@ -82,7 +91,7 @@ def test_a_link_named_torchrun_is_torchrun(muster, tmp_path):
 
 def test_help_is_plain_in_a_pipe_and_fills_a_terminal(muster, say):
     assert "\033" not in say("run", "--help")
-    narrow, wide = (on_a_terminal(muster, ["run", "--help"], columns, NO_COLOR=None) for columns in (60, 110))
+    narrow, wide = (on_a_terminal(muster, ["run", "--help-all"], columns, NO_COLOR=None) for columns in (60, 110))
     assert "\033[1m" in wide
     assert max(map(len, wide.splitlines())) > 100 > 60
     assert len(narrow.splitlines()) > len(wide.splitlines())
@@ -90,8 +99,8 @@ def test_help_is_plain_in_a_pipe_and_fills_a_terminal(muster, say):
 
 
 def test_settings_without_effect_are_named_as_such(say):
-    text = " ".join(say("run", "--help").split())
-    assert "close_timeout, heartbeat_timeout and read_timeout are accepted, and change nothing" in text
+    text = " ".join(say("run", "--help-all").split())
+    assert "close_timeout, heartbeat_timeout and read_timeout are accepted and have no effect" in text
 
 
 def test_examples_of_help_are_accepted(say, muster, tmp_path):
@@ -99,8 +108,8 @@ def test_examples_of_help_are_accepted(say, muster, tmp_path):
     (tmp_path / "train.py").write_text("")
     (tmp_path / "a.out").write_text("#!/bin/sh\n")
     (tmp_path / "a.out").chmod(0o755)
-    lines = re.findall(r"^  muster run (.*)", say("run", "--help"), re.M)
-    assert len(lines) >= 5
+    lines = re.findall(r"^  muster run (.*)", say("run", "--help-all"), re.M)
+    assert len(lines) >= 8
     for line in lines:
         command = [muster, "run", "--dry-run", *line.split()]
         done = subprocess.run(command, capture_output=True, text=True, env=clean_env(), cwd=tmp_path, timeout=30)
@@ -113,8 +122,9 @@ def test_man_page_is_sound(say):
     assert (lint.returncode, lint.stdout) == (0, "")
     shown = subprocess.run([tool("mandoc"), "-Tascii"], input=page, capture_output=True, text=True, timeout=30).stdout
     shown = re.sub(".\b", "", shown)
-    options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", "".join(say(verb, "--help") for verb in VERBS), re.M))
-    assert len(options) > 40
+    helps = [say(verb, "--help") for verb in VERBS] + [say("run", "--help-all"), say("accelerate", "--help-all")]
+    options = set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", "".join(helps), re.M))
+    assert len(options) > 150 and "--help-all" in options
     assert [option for option in options if option not in shown] == []
 
 
@@ -140,6 +150,7 @@ def test_torchrun_prints_its_completion(say, tmp_path, shell):
     [
         ("muster ru", {"run"}),
         ("muster run --nproc", {"--nproc-per-node"}),
+        ("muster run --help", {"--help", "--help-all"}),
         ("muster run --label ", {"none", "rank", "host:rank"}),
         ("muster run --label none --max-re", {"--max-restarts"}),
         ("muster run --standalone -m mod --max-re", set()),  # the module's own

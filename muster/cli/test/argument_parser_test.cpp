@@ -122,10 +122,10 @@ TEST(ArgumentParser, NamesTheNearestOption) {
             "unknown option '--max_retries'; write --max-restarts N");
   EXPECT_EQ(error(Verb::kRun, {"--nporc", "2", "a.py"}), "unknown option '--nporc'; did you mean '--nproc-per-node'?");
   EXPECT_EQ(error(Verb::kRun, {"--frobnicate", "a"}),
-            "unknown option '--frobnicate'; 'muster run --help' lists all options");
+            "unknown option '--frobnicate'; 'muster run --help-all' lists all options");
   EXPECT_EQ(error(Verb::kRun, {"--epochs", "3", "train.py"}),
-            "unknown option '--epochs'; if it is an option of train.py, write it after train.py; 'muster run --help' "
-            "lists all options");
+            "unknown option '--epochs'; if it is an option of train.py, write it after train.py; 'muster run "
+            "--help-all' lists all options");
 }
 
 TEST(ArgumentParser, AnOptionThatTookTheScriptIsNamed) {
@@ -135,7 +135,7 @@ TEST(ArgumentParser, AnOptionThatTookTheScriptIsNamed) {
   EXPECT_EQ(error(Verb::kRun, {"--nproc-per-node", "2", "--log-dir", "train.py", "--lr", "3"}), sentence);
   EXPECT_EQ(error(Verb::kRun, {"--prologue", "setup.py", "--frobnicate", "1", "train.py"}),
             "unknown option '--frobnicate'; if it is an option of train.py, write it after train.py; 'muster run "
-            "--help' lists all options");
+            "--help-all' lists all options");
   EXPECT_EQ(error(Verb::kRun, {"--prologue", "setup.py", "--nporc-per-node", "2", "train.py"}),
             "unknown option '--nporc-per-node'; did you mean '--nproc-per-node'?");
   EXPECT_EQ(error(Verb::kRun, {"--log-dir=train.py"}), "nothing to run; write muster run PROGRAM [ARGUMENT…]");

@@ -36,10 +36,17 @@ TEST(Options, DerivedNames) {
   EXPECT_EQ(underscored(option(Opt::kNnodes)), "");
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 TEST(Help, NamesEveryOptionAndStaysInItsWidth) {
   for (int width : {60, 80, 100}) {
     for (const VerbInfo& verb : verbs()) {
-      std::string text = verb_help(verb.verb, "muster x", {width, false});
+      std::string text = verb_help(verb.verb, "muster x", Detail::kAll, {width, false});
       for (const Option& option : options()) {
         if (option.in(verb.verb)) {
           EXPECT_THAT(text, HasSubstr(dashed(option)));
@@ -47,10 +54,9 @@ TEST(Help, NamesEveryOptionAndStaysInItsWidth) {
       }
       EXPECT_THAT(text, HasSubstr("Examples:"));
       EXPECT_THAT(text, Not(HasSubstr("\033")));
-      std::istringstream lines(text);
-      for (std::string line; std::getline(lines, line);) {
-        // Commands to copy and the names of options stay whole.
-        if (line.starts_with("      ") || !line.starts_with(" ")) {
+      for (const std::string& line : lines_of(text)) {
+        // Commands to copy, the names of options and argparse's usage stay whole.
+        if ((line.starts_with("      ") && !line.starts_with("       ")) || !line.starts_with(" ")) {
           EXPECT_LE(count_characters(line), static_cast<size_t>(width)) << line;
         }
       }
@@ -58,8 +64,39 @@ TEST(Help, NamesEveryOptionAndStaysInItsWidth) {
   }
 }
 
+TEST(Help, FitsAScreenUnlessTorchrunsUsersExpectEveryOption) {
+  constexpr size_t kLines = 40, kColumns = 80;
+  std::vector<std::string> texts = {general_help({kColumns, false})};
+  for (const VerbInfo& verb : verbs())
+    if (verb.verb != Verb::kTorchrun && verb.verb != Verb::kLaunch)
+      texts.push_back(verb_help(verb.verb, "muster " + std::string(verb.name), Detail::kCommon, {kColumns, false}));
+  for (const std::string& text : texts) {
+    EXPECT_LE(lines_of(text).size(), kLines) << text;
+    for (const std::string& line : lines_of(text)) EXPECT_LE(count_characters(line), kColumns) << line;
+  }
+}
+
+TEST(Help, ShowsTheCommonOptionsAndWhereTheOthersAre) {
+  const std::string text = verb_help(Verb::kRun, "muster run", Detail::kCommon, {80, false});
+  for (const Option& option : options()) {
+    if (!option.in(Verb::kRun)) continue;
+    const std::string line = "\n  " + option_heading(option);
+    EXPECT_THAT(text, option.common ? testing::Matcher<std::string>(HasSubstr(line)) : Not(HasSubstr(line)));
+  }
+  EXPECT_THAT(text, HasSubstr("muster run --help-all shows all options"));
+  EXPECT_THAT(text, HasSubstr("  --max-restarts N      How often to start all workers again after a failure\n"
+                              "                        (default: 0)\n"));
+}
+
+TEST(Help, TorchrunsIsArgparsesAndHasEveryOption) {
+  const std::string text = verb_help(Verb::kTorchrun, "torchrun", Detail::kCommon, {80, false});
+  EXPECT_THAT(text, testing::StartsWith(argparse_usage(Verb::kTorchrun, "torchrun", 80)));
+  EXPECT_EQ(text, verb_help(Verb::kTorchrun, "torchrun", Detail::kAll, {80, false}));
+}
+
 TEST(Help, HeadingsStandOutOnATerminal) {
-  EXPECT_THAT(verb_help(Verb::kRun, "muster run", {80, true}), HasSubstr("\033[1mExamples:\033[0m"));
+  for (Detail detail : {Detail::kCommon, Detail::kAll})
+    EXPECT_THAT(verb_help(Verb::kRun, "muster run", detail, {80, true}), HasSubstr("\033[1mExamples:\033[0m"));
 }
 
 TEST(Help, GeneralHelpNamesEveryVerb) {
