@@ -11,14 +11,14 @@
 namespace muster::cli {
 namespace {
 
-// An option as one word of the command line names it.
+// An option in one word of the command line.
 struct Named {
-  const Option* option = nullptr;    // null: it looks like an option and is none
+  const Option* option = nullptr;    // null: it looks like an option but is not one
   std::string spelling;              // as declared: "--nnodes", "-t"
   std::optional<std::string> value;  // "--nnodes=2", "-t3"
 };
 
-// "-5", "-.5": argparse takes these for words, since no option looks like a number.
+// "-5", "-.5": argparse reads these as words, because no option looks like a number.
 bool looks_like_negative_number(std::string_view word) {
   if (word.ends_with('\n')) word.remove_suffix(1);
   if (word.size() < 2 || word[0] != '-') return false;
@@ -61,7 +61,7 @@ class Parser {
 
   using Candidates = std::vector<std::pair<const Option*, std::string>>;
 
-  // All options a prefix may stand for, as (option, spelling).
+  // All options that start with the prefix, as (option, spelling).
   Candidates candidates(std::string_view prefix) const {
     Candidates found = candidates(prefix, false);
     const bool ours = dialect_ == Dialect::kMuster && !known_elsewhere(prefix);  // --port is not --port-range
@@ -79,7 +79,7 @@ class Parser {
     return found;
   }
 
-  // Whether a word names an option; nothing: it is a plain word.
+  // The option that a word names; nothing if it is a plain word.
   Result<std::optional<Named>> classify(const std::string& word) const {
     using Answer = std::optional<Named>;
     if (word.size() < 2 || word[0] != '-') return Answer();
@@ -90,7 +90,7 @@ class Parser {
     if (equals != std::string::npos) tail = word.substr(equals + 1);
     if (tail) {
       const Option* option = find(head);
-      // --module is a flag, and says so to torchrun's users; with a value it can only mean ours.
+      // --module is a flag of torchrun. With a value it can only mean --modules.
       if (option != nullptr && option->id == Opt::kModule && dialect_ == Dialect::kMuster && head == "--module")
         return Answer(Named{&cli::option(Opt::kModules), "--modules", tail});
       if (option != nullptr) return Answer(Named{option, head, tail});
@@ -111,7 +111,7 @@ class Parser {
     return Answer(Named{nullptr, word, {}});
   }
 
-  // argparse looks at every word up to "--" before it acts on any, the script's own included.
+  // argparse checks every word up to "--" before it acts on any, also the words of the script.
   Result<void> check_ambiguity() const {
     for (const std::string& word : arguments_) {
       if (word == "--") break;
@@ -145,7 +145,7 @@ class Parser {
     return {};
   }
 
-  // The program and all behind it. The first "--", in front of the program or right behind it, is dropped.
+  // The program and everything after it. The first "--", before or right after the program, is dropped.
   void take_program(size_t i) {
     const size_t end = arguments_.size();
     bool dropped = arguments_[i] == "--";
@@ -167,7 +167,7 @@ class Parser {
     }
   }
 
-  // "--module gcc,cuda/12.4 train.py": no Python module has such a name.
+  // "--module gcc,cuda/12.4 train.py": no Python module has a name like this.
   bool loads_modules(const Named& named, size_t i) const {
     if (dialect_ != Dialect::kMuster || named.spelling != "--module" || named.value || i + 1 == arguments_.size())
       return false;
@@ -266,7 +266,7 @@ class Parser {
       case OptionKind::kFlag:
         break;
     }
-    // argparse checks choices on the command line only; a bad variable is found by whoever uses it.
+    // argparse checks choices on the command line only; a bad variable is found later, when it is used.
     if (!option.choices.empty() && (source == Source::kCommandLine || dialect_ == Dialect::kMuster)) {
       auto choices = split(option.choices, '|');
       if (std::find(choices.begin(), choices.end(), *value) == choices.end())
@@ -306,7 +306,7 @@ class Parser {
       return Error{ErrorKind::kUsage, "nothing to run", fmt::format("write muster {} {}", verb.name, verb.synopsis)};
     }
     if (verb.words == Words::kOne && count == 0)
-      return Error{ErrorKind::kUsage, fmt::format("'muster {}' needs a word", verb.name),
+      return Error{ErrorKind::kUsage, fmt::format("'muster {}' needs an argument", verb.name),
                    fmt::format("write muster {} {}", verb.name, verb.synopsis)};
     const size_t most = verb.words == Words::kProgram ? count : verb.words == Words::kNone ? 0 : 1;
     if (count > most)
@@ -325,10 +325,11 @@ class Parser {
   const Complaints complaints_;
   const std::vector<std::string>& arguments_;
   const GetEnv& getenv_;
-  std::vector<std::pair<const Option*, std::string>> spellings_;  // of all options of the verb, in order
+  std::vector<std::pair<const Option*, std::string>>
+      spellings_;  // of all options of the verb, in the order of the table
   Parsed parsed_;
   std::vector<std::string> unknown_;
-  const Option* taken_script_ = nullptr;  // the option whose value, a word of its own, looks like a script
+  const Option* taken_script_ = nullptr;  // the option whose value, a separate word, looks like a script
 };
 
 }  // namespace

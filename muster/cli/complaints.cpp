@@ -10,7 +10,7 @@
 namespace muster::cli {
 namespace {
 
-// "argument --a-b/--a_b: " in front of argparse's complaints.
+// argparse's errors start with "argument --a-b/--a_b: ".
 Error complaint(const Option& option, std::string_view text) {
   return usage_error("argument {}: {}", muster::join(spellings(option), "/"), text);
 }
@@ -58,8 +58,8 @@ Error Complaints::missing_value(const Option& option) const {
 
 Error Complaints::takes_no_value(const Option& option, const std::string& value) const {
   if (dialect_ == Dialect::kArgparse) return complaint(option, "ignored explicit argument " + python_repr(value));
-  return {ErrorKind::kUsage, fmt::format("option '{}' takes no value", dashed(option)),
-          fmt::format("leave '{}' out", value)};
+  return {ErrorKind::kUsage, fmt::format("option '{}' does not take a value", dashed(option)),
+          fmt::format("leave out '{}'", value)};
 }
 
 Error Complaints::no_such_word(const std::string& word) const {
@@ -71,8 +71,7 @@ Error Complaints::no_such_word(const std::string& word) const {
 }
 
 Error Complaints::took_the_script(const Option& option, const std::string& script) const {
-  return {ErrorKind::kUsage,
-          fmt::format("nothing to run: option '{}' has taken {} as its value", dashed(option), script),
+  return {ErrorKind::kUsage, fmt::format("nothing to run: option '{}' took {} as its value", dashed(option), script),
           fmt::format("write muster {} {} {} {}", info(verb_).name, dashed(option), option.metavar, script)};
 }
 
@@ -82,8 +81,8 @@ Error Complaints::unknown_option(const std::string& word, const std::vector<std:
   std::string dashes = typed;
   std::replace(dashes.begin(), dashes.end(), '_', '-');
   const std::string name = dashes.substr(std::min(dashes.find_first_not_of('-'), dashes.size()));
-  if (name == "use-env") {  // of torch.distributed.launch
-    error.hint = "leave it out: workers have LOCAL_RANK, and get no --local-rank";
+  if (name == "use-env") {  // an option of torch.distributed.launch
+    error.hint = "leave it out: workers get LOCAL_RANK and no --local-rank argument";
     return error;
   }
   if (auto meant = known_elsewhere(typed); meant && option(*meant).in(verb_)) {

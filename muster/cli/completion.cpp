@@ -20,7 +20,7 @@ std::string spaced(std::string_view bars) {
   return text;
 }
 
-// Values worth offering: the choices, else the words of a metavar that are literal ("gpu|cpu").
+// The values to offer: the choices, else the literal words of the metavar ("gpu|cpu").
 std::string offered_values(const Option& option) {
   if (!option.choices.empty()) return spaced(option.choices);
   std::vector<std::string> words;
@@ -29,7 +29,7 @@ std::string offered_values(const Option& option) {
   return words.size() > 1 ? join(words, " ") : "";
 }
 
-// accelerate's names have underscores, and may be written with dashes.
+// accelerate's names have underscores, but users may write dashes.
 std::string with_dashes(const Option& option) {
   std::string name = dashed(option);
   std::replace(name.begin(), name.end(), '_', '-');
@@ -86,7 +86,7 @@ std::string bash(std::string_view command) {
       "    if [[ ${COMP_WORDS[2]} == launch ]] && ((COMP_CWORD > 2)); then i=3; fi\n"
       "    ((i == 2)) || words=''\n"
       "  fi\n"
-      "  # What comes after the program is the program's own: files.\n"
+      "  # Words after the program are its arguments: complete files.\n"
       "  while ((i < COMP_CWORD)); do\n"
       "    [[ ${COMP_WORDS[i]} == -* ]] || return\n"
       "    if [[ $with_value == *\" ${COMP_WORDS[i]} \"* ]]; then\n"
@@ -123,7 +123,7 @@ std::string bash(std::string_view command) {
   return text + fmt::format("complete -o default -F _muster {}\n", command);
 }
 
-// Inside '…' of an _arguments specification.
+// Escapes text inside '…' of an _arguments specification.
 std::string zsh_escape(std::string_view text) {
   std::string out;
   for (char c : text) {

@@ -9,7 +9,7 @@ namespace muster::cli {
 enum class Shell { kBash, kZsh, kFish };
 std::optional<Shell> parse_shell(std::string_view name);
 
-// A completion script for `command` (muster, or torchrun where that is a link to it) from the tables of verbs and
+// A completion script for `command`: muster, or torchrun if that is a link to muster. Made from the tables of verbs and
 // options.
 std::string completion_script(Shell shell, std::string_view command = "muster");
 

@@ -32,7 +32,7 @@ std::string_view default_of(const Option& option, Verb verb) {
   return option.default_value != nullptr ? option.default_value : "";
 }
 
-// The summary stands beside the heading, or below it if the heading is too long.
+// The summary is beside the heading, or below it if the heading is too long.
 std::string short_entry(const Option& option, Verb verb, const TextStyle& style) {
   constexpr size_t kColumn = 24;  // argparse's
   std::string summary(first_sentence(option.help));
@@ -46,7 +46,7 @@ std::string short_entry(const Option& option, Verb verb, const TextStyle& style)
 
 bool has_more(Verb verb) { return option(Opt::kHelpAll).in(verb); }
 
-// The common options of a verb that has many, every option of any other.
+// The common options of a verb that has many options; all options of any other verb.
 std::string short_options(Verb verb, const TextStyle& style) {
   std::string text = heading(has_more(verb) ? "Common options:" : "Options:", style);
   const std::vector<Option> all = options_of(verb);

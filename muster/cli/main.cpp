@@ -19,7 +19,7 @@
 namespace muster::cli {
 namespace {
 
-// A first word that is not a verb.
+// The error for a first word that is not a verb.
 Error unknown_verb(const std::string& word, std::string_view command = "muster") {
   Error error = usage_error("unknown verb '{}'", word);
   const bool program = ::access(word.c_str(), F_OK) == 0 || word.ends_with(".py");
@@ -30,8 +30,8 @@ Error unknown_verb(const std::string& word, std::string_view command = "muster")
     error = {ErrorKind::kUsage, fmt::format("option '{}' comes before the verb", word),
              fmt::format("write muster run {} …", word)};
   } else if (find_verb(word.substr(0, word.find(' '))) != nullptr) {
-    error.hint =
-        fmt::format("these are several words in one: in a script's first line write #!/usr/bin/env -S muster {}", word);
+    error.hint = fmt::format(
+        "it is several words in one argument; as the first line of a script write #!/usr/bin/env -S muster {}", word);
   } else if (program) {
     error.hint = fmt::format("to run it write muster run {}", word);
   } else {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kDate = "2026-11-15";
 
-// Text as roff needs it: hyphens that stay hyphens, no escape and no request by accident.
+// Escapes text for roff, so that hyphens stay hyphens and no character is taken for an escape or a request.
 std::string roff(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -34,7 +34,7 @@ std::string roff(std::string_view text) {
   return out;
 }
 
-// Every sentence on a line of its own, as roff wants it, and none longer than it likes.
+// Each sentence starts a new line, as roff expects, and lines stay short.
 std::string paragraph(std::string_view text) {
   std::string lines;
   while (true) {
@@ -57,7 +57,7 @@ std::string verb_section(const VerbInfo& verb) {
   return text;
 }
 
-// Options by verb, each explained where it first appears.
+// Options by group, each with the verbs that have it.
 std::string option_sections() {
   std::string text;
   for (OptionGroup group : option_groups()) {

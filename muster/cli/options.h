@@ -9,7 +9,7 @@
 
 namespace muster::cli {
 
-// The verbs; a bit each, so that an option can name all that have it.
+// The verbs. Each is one bit, so that an option can name all verbs that have it.
 enum class Verb : uint16_t {
   kRun = 1 << 0,
   kTorchrun = 1 << 1,
@@ -35,7 +35,7 @@ enum class OptionKind : uint8_t {
   kInteger,  // as Python's int() reads it
   kNumber,   // as Python's float() reads it
   kList,     // comma-separated; ",," is a literal comma
-  kRepeat,   // may be given again: every value counts
+  kRepeat,   // may be given several times; every value counts
   kFlag,     // takes no value
 };
 
@@ -138,20 +138,20 @@ enum class Opt : uint8_t {
   kCount,
 };
 
-// One option: everything the parser, --help, the man page, completion and PET_* know about it.
+// One option: everything that the parser, --help, the man page, completion and PET_* know about it.
 struct Option {
   Opt id;
-  std::string_view name;  // dashed; "--node_rank" is accepted for "node-rank"
+  std::string_view name;  // with dashes; "--node_rank" is accepted for "node-rank"
   char short_flag;        // 0: none
   OptionKind kind;
   std::string_view metavar;
   const char* default_value;  // null: unset
-  const char* run_default;    // `muster run`'s own, in words; null: the same
+  const char* run_default;    // of `muster run`, in words; null: the same
   std::string_view choices;   // "a|b"; empty: anything
   bool reads_environment;     // PET_<NAME>
-  bool immediate;             // prints something and ends, wherever it stands
-  bool exact;                 // torchrun 2.13 does not know it, and its abbreviations stay as they were: this option
-                              // has those alone that no other has, in `muster run`; in `muster torchrun` none
+  bool immediate;             // prints something and exits, at any position
+  bool exact;                 // torchrun 2.13 does not have it, so it must not make torchrun's abbreviations ambiguous:
+                              // `muster run` accepts an abbreviation that no other option has, `muster torchrun` none
   Verbs verbs;
   OptionGroup group;
   std::string_view help;  // its first sentence is a summary: --help and completion show that alone
@@ -161,16 +161,16 @@ struct Option {
   bool in(Verb verb) const { return contains(verbs, verb); }
 };
 
-// The table, in torchrun's order (which its messages show), ours behind.
+// The table: torchrun's options in torchrun's order, which its messages show, then muster's own.
 std::span<const Option> options();
 const Option& option(Opt id);
 
-// "--node-rank" / "--node_rank" (empty when there is nothing to underscore) / "PET_NODE_RANK" / "NODE_RANK"
+// "--node-rank" / "--node_rank" (empty if the name has no dash) / "PET_NODE_RANK" / "NODE_RANK"
 std::string dashed(const Option& option);
 std::string underscored(const Option& option);
 std::string pet_variable(const Option& option);
 std::string destination(const Option& option);
-// All that may be typed for it: "-t", "--node-rank", "--node_rank".
+// All forms in which it may be typed: "-t", "--node-rank", "--node_rank".
 std::vector<std::string> spellings(const Option& option);
 
 std::string_view group_title(OptionGroup group);

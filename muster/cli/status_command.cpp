@@ -37,17 +37,18 @@ Result<std::string> read_to_end(int socket, Deadline deadline) {
   std::string text;
   while (text.size() < kMostBytes) {
     pollfd waiting{.fd = socket, .events = POLLIN, .revents = 0};
-    if (::poll(&waiting, 1, deadline.poll_timeout()) == 0) return Error{ErrorKind::kTimeout, "it does not answer", {}};
+    if (::poll(&waiting, 1, deadline.poll_timeout()) == 0)
+      return Error{ErrorKind::kTimeout, "the job does not answer", {}};
     char bytes[65536];
     const ssize_t size = ::recv(socket, bytes, sizeof bytes, MSG_DONTWAIT);
     if (size == 0) return text;
     if (size > 0) text.append(bytes, static_cast<size_t>(size));
     if (size < 0 && errno != EAGAIN && errno != EINTR) return system_error(errno, "recv");
   }
-  return Error{ErrorKind::kPeer, "its answer is incomplete", {}};
+  return Error{ErrorKind::kPeer, "the answer is incomplete", {}};
 }
 
-// What the job behind a socket says; nothing when there is none any more: a job that was killed leaves its socket.
+// The status of the job behind a socket; nothing if the job is gone. A job that was killed leaves its socket.
 Result<std::optional<std::string>> ask(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -107,7 +108,7 @@ int status_command(const Parsed& parsed) {
     std::erase_if(jobs, [&](const Job& job) { return !is_named(job.names, wanted); });
     if (jobs.empty()) {
       log.error("there is no job '{}'; {}", wanted,
-                list.empty() ? "no job on several nodes runs here" : "there is " + list);
+                list.empty() ? "no job on several nodes runs here" : "running jobs: " + list);
       return kUnknownJob;
     }
   }

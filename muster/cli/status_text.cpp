@@ -35,7 +35,7 @@ std::string age(const Json& json, double now) {
   return seconds < 2 * kDay ? fmt::format("{} h", seconds / kHour) : fmt::format("{} d", seconds / kDay);
 }
 
-// A number of each worker, in short: "0-3".
+// One number of each worker, as ranges: "0-3".
 std::string ranges(const Json& node, const char* key) {
   std::vector<int> numbers;
   auto workers = node.find("workers");
@@ -67,7 +67,7 @@ std::string table(const std::vector<Row>& rows) {
 Result<JobNames> job_names(std::string_view document) {
   const Json json = parse(document);
   if (!json.is_object() || !json.contains("job") || !json["job"].is_string())
-    return Error{ErrorKind::kPeer, "it does not answer as a job does", {}};
+    return Error{ErrorKind::kPeer, "the answer is not the status of a job", {}};
   return JobNames{json["job"].get<std::string>(), text_of(json, "run_id")};
 }
 

@@ -8,22 +8,22 @@
 
 namespace muster::cli {
 
-// What a running job says of itself, in JSON (launcher/status_server.h), and as people read it. All pure.
+// Reads the status of a running job, which is JSON (launcher/status_server.h), and shows it as text. All pure.
 
-// The names by which a job may be asked for.
+// The names of a job that `muster status JOB` accepts.
 struct JobNames {
-  std::string job;     // its id
+  std::string job;     // the job's id
   std::string run_id;  // --rdzv-id
 };
-// An error: it is no status of a job.
+// Error: the document is not the status of a job.
 Result<JobNames> job_names(std::string_view document);
 
-// The id, its first characters, or the run id.
+// True if `wanted` is the job's id, its first characters, or the run id.
 bool is_named(const JobNames& names, std::string_view wanted);
 
-// A table of the job's nodes under a line about the job. `now` in seconds since 1970.
+// A line about the job, then a table of its nodes. `now`: seconds since 1970.
 std::string status_text(std::string_view document, double now);
-// All of them as one JSON array.
+// All documents as one JSON array.
 std::string status_json(const std::vector<std::string>& documents);
 
 }  // namespace muster::cli

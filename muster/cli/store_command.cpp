@@ -16,7 +16,7 @@ LogLevel threshold(const Parsed& parsed) {
                                     : LogLevel::kInfo;
 }
 
-// One descriptor a client: as many as we may have.
+// Each client needs one descriptor, so raise the limit as far as possible.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -34,7 +34,7 @@ Result<void> serve(uint16_t port, bool loopback_only, Log& log) {
     loop.stop();
   });
   log.info("store listening on port {}{}", server.port(), loopback_only ? " of this machine" : "");
-  // Where the port was ours to choose, whoever started us reads it here.
+  // If the store chose the port, the caller reads it from stdout.
   if (port == 0) print(fmt::format("{}\n", server.port()));
   loop.run();
   loop.unwatch(signals.fd());

@@ -24,13 +24,13 @@ const Option* nearest(Verb verb, size_t allowed, const Distance& distance_to) {
   return best;
 }
 
-// An option that is mistyped as a whole.
+// The option whose whole name was mistyped.
 const Option* nearest_by_letters(Verb verb, std::string_view name) {
   return nearest(verb, slips_allowed(name.size()),
                  [&](const Option& option) { return edit_distance(name, option.name); });
 }
 
-// An option that is mistyped and cut short. Its first letter has to be right.
+// The option whose name was mistyped and shortened. The first letter must be right.
 const Option* nearest_by_beginning(Verb verb, std::string_view name) {
   const size_t allowed = slips_allowed(name.size());
   return nearest(verb, allowed, [&](const Option& option) {
@@ -46,7 +46,7 @@ bool same_word(std::string_view a, std::string_view b) {
   return a == b;
 }
 
-// Whether every word of `typed` is a word of `name`; words of one or two letters say nothing.
+// Whether every word of `typed` is a word of `name`; words of one or two letters do not count.
 bool has_words_of(std::string_view name, std::string_view typed) {
   constexpr size_t kShortest = 3;
   const auto words = split(name, '-');
@@ -113,7 +113,7 @@ std::optional<Opt> known_elsewhere(std::string_view word) {
 }
 
 std::vector<const Option*> resembled_options(Verb verb, std::string_view name) {
-  constexpr size_t kMost = 3;  // more are no suggestion
+  constexpr size_t kMost = 3;  // more would not help
   if (const Option* best = nearest_by_letters(verb, name)) return {best};
   if (auto found = with_words_of(verb, name); !found.empty() && found.size() <= kMost) return found;
   if (const Option* best = nearest_by_beginning(verb, name)) return {best};

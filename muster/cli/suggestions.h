@@ -9,19 +9,20 @@
 
 namespace muster::cli {
 
-// What a word that is not understood was probably meant to be. Pure. No suggestion is better than a wrong one.
+// Guesses what an unknown word was meant to be. Pure. Makes no suggestion rather than a wrong one.
 
-// The option that other launchers (srun, mpirun, accelerate, deepspeed) call so: "-n 2", "-n2", "-np 2", "-H n1,n2".
+// The option that has this name in other launchers (srun, mpirun, accelerate, deepspeed): "-n 2", "-n2", "-np 2",
+// "-H n1,n2".
 std::optional<Opt> known_elsewhere(std::string_view word);
 
-// The options of `verb` that `name` ("nporc", without dashes in front) was probably meant to be, the first in the
-// table first: one mistyped, or all that have the words of `name` in theirs ("timeout"). Empty: it resembles none.
+// The options of `verb` that `name` ("nporc", without leading dashes) resembles, in the order of the table: one option
+// that was mistyped, or all options whose names contain the words of `name` ("timeout"). Empty: it resembles none.
 std::vector<const Option*> resembled_options(Verb verb, std::string_view name);
 
-// Whether an option tells a launcher what to start: a program has hardly one of that name.
+// Whether an option tells a launcher what to start. A program hardly has an option with this name.
 bool belongs_to_launchers(Opt id);
 
-// What to do about a first word that is not a verb: "did you mean 'muster run'?".
+// The hint for a first word that is not a verb: "did you mean 'muster run'?".
 std::string hint_for_verb(std::string_view word, std::string_view command);
 
 }  // namespace muster::cli

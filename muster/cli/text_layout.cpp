@@ -21,7 +21,7 @@ TextStyle style_of(int fd) {
 
 int terminal_columns(int fd) {
   if (::isatty(fd) == 0) return 0;
-  constexpr int kUsual = 80;  // of one that does not say
+  constexpr int kUsual = 80;  // if the terminal does not say
   winsize size{};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }

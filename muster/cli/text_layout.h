@@ -5,21 +5,21 @@
 
 namespace muster::cli {
 
-// How text is shown: how wide, and whether headings may stand out.
+// How to show text: its width, and whether headings are bold.
 struct TextStyle {
   int width = 80;
   bool bold = false;
 };
 
-// Of a descriptor: a terminal's width and, unless NO_COLOR is set, bold; 80 plain columns else.
+// The style for a descriptor. A terminal: its width, and bold unless NO_COLOR is set. Else 80 columns, not bold.
 TextStyle style_of(int fd);
 
-// Of a terminal, as it is; 0 where there is none.
+// The width of a terminal; 0 if `fd` is not a terminal.
 int terminal_columns(int fd);
 
-// Words filled into lines of at most `width` columns, each behind `indent` spaces and ended by a newline.
+// Fills words into lines of at most `width` columns. Each line starts with `indent` spaces and ends with a newline.
 std::string wrap(std::string_view text, size_t indent, int width);
-// Up to the first full stop that ends a sentence.
+// The text up to the first ". ", without the full stop.
 std::string_view first_sentence(std::string_view text);
 
 }  // namespace muster::cli

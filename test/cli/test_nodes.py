@@ -286,7 +286,7 @@ def test_status_of_a_job(call, runtime):
 def test_status_of_an_unknown_job_names_those_there_are(call, runtime):
     runtime("1b4e28ba", json.dumps(JOB))
     done = call(["status", "nope"], env=runtime.env, code=1)
-    assert done.stderr.startswith("muster: error: there is no job 'nope'; there is ")
+    assert done.stderr.startswith("muster: error: there is no job 'nope'; running jobs: ")
     assert "1b4e28ba" in done.stderr
 
 
@@ -302,7 +302,7 @@ def test_status_skips_and_removes_what_is_dead(call, runtime):
 def test_status_says_what_does_not_answer_as_a_job(call, runtime):
     runtime("odd", "no json")
     done = call(["status"], env=runtime.env)
-    assert "odd.sock: it does not answer as a job does" in done.stderr
+    assert "odd.sock: the answer is not the status of a job" in done.stderr
 
 
 def test_status_trusts_no_open_directory(call, runtime):

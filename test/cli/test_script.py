@@ -76,7 +76,7 @@ def test_a_first_line_with_options_needs_env(run_muster, place):
     script = write(place / "train", f"#!{place / 'muster'} run --nproc-per-node 2\n{SHOW}")
     done = run_muster([], program=str(script))
     assert done.returncode == 2
-    assert done.stderr.endswith("in a script's first line write #!/usr/bin/env -S muster run --nproc-per-node 2\n"), done.stderr
+    assert done.stderr.endswith("as the first line of a script write #!/usr/bin/env -S muster run --nproc-per-node 2\n"), done.stderr
 
 
 def test_a_program_that_starts_itself_is_stopped(run_muster, place, few_processes):

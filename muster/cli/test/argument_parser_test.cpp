@@ -130,7 +130,7 @@ TEST(ArgumentParser, NamesTheNearestOption) {
 
 TEST(ArgumentParser, AnOptionThatTookTheScriptIsNamed) {
   const std::string sentence =
-      "nothing to run: option '--log-dir' has taken train.py as its value; write muster run --log-dir DIR train.py";
+      "nothing to run: option '--log-dir' took train.py as its value; write muster run --log-dir DIR train.py";
   EXPECT_EQ(error(Verb::kRun, {"--log-dir", "train.py"}), sentence);
   EXPECT_EQ(error(Verb::kRun, {"--nproc-per-node", "2", "--log-dir", "train.py", "--lr", "3"}), sentence);
   EXPECT_EQ(error(Verb::kRun, {"--prologue", "setup.py", "--frobnicate", "1", "train.py"}),
@@ -147,7 +147,8 @@ TEST(ArgumentParser, SaysWhatIsMissing) {
   EXPECT_EQ(error(Verb::kRun, {"--nnodes"}), "option '--nnodes' needs a value; write --nnodes N|MIN:MAX");
   EXPECT_EQ(error(Verb::kRun, {"--nnodes", "--standalone", "a.py"}),
             "option '--nnodes' needs a value; write --nnodes N|MIN:MAX");
-  EXPECT_EQ(error(Verb::kRun, {"--standalone=1", "a.py"}), "option '--standalone' takes no value; leave '1' out");
+  EXPECT_EQ(error(Verb::kRun, {"--standalone=1", "a.py"}),
+            "option '--standalone' does not take a value; leave out '1'");
   EXPECT_EQ(error(Verb::kRun, {}), "nothing to run; write muster run PROGRAM [ARGUMENT…]");
   EXPECT_EQ(error(Verb::kRun, {"--max-restarts", "x", "a.py"}),
             "--max-restarts: 'x' is not a whole number; write --max-restarts N");
@@ -202,7 +203,8 @@ TEST(ArgumentParser, HelpEndsTheReading) {
 
 TEST(ArgumentParser, VerbsWithoutAProgramCountTheirWords) {
   EXPECT_THAT(parse(Verb::kCompletion, {"bash"})->words, ElementsAre("bash"));
-  EXPECT_EQ(error(Verb::kCompletion, {}), "'muster completion' needs a word; write muster completion bash|zsh|fish");
+  EXPECT_EQ(error(Verb::kCompletion, {}),
+            "'muster completion' needs an argument; write muster completion bash|zsh|fish");
   EXPECT_EQ(error(Verb::kCompletion, {"tcsh"}), "'tcsh' is not supported; choose bash|zsh|fish");
   EXPECT_EQ(error(Verb::kEnv, {"x"}), "unexpected argument 'x'; see muster env --help");
   EXPECT_TRUE(parse(Verb::kEnv, {"--json"})->flag(Opt::kJson));
@@ -212,7 +214,7 @@ TEST(ArgumentParser, VerbsWithoutAProgramCountTheirWords) {
 TEST(ArgumentParser, TorchrunKnowsNoneOfOurOwnOptions) {
   EXPECT_EQ(error(Verb::kTorchrun, {"--dry-run", "a.py"}), "unrecognized arguments: --dry-run");
   EXPECT_EQ(error(Verb::kRun, {"--use_env", "a.py"}),
-            "unknown option '--use_env'; leave it out: workers have LOCAL_RANK, and get no --local-rank");
+            "unknown option '--use_env'; leave it out: workers get LOCAL_RANK and no --local-rank argument");
   EXPECT_TRUE(parse(Verb::kLaunch, {"--use_env", "a.py"})->flag(Opt::kUseEnv));
 }
 
