@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "muster/base/strings.h"
 #include "muster/base/version.h"
 #include "muster/cli/accelerate_options.h"
 #include "muster/cli/help.h"
@@ -24,6 +25,8 @@ std::string roff(std::string_view text) {
       out += "\\-";
     } else if (text[i] == '\\') {
       out += "\\e";
+    } else if (text[i] == '"') {
+      out += "\\(dq";
     } else if ((text[i] == '.' || text[i] == '\'') && (i == 0 || text[i - 1] == '\n')) {
       out += "\\&";
       out += text[i];
@@ -57,20 +60,24 @@ std::string verb_section(const VerbInfo& verb) {
   return text;
 }
 
-// Options by group, each with the verbs that have it.
+// The verbs that have the option, if they are not the three that most options have.
+std::string verbs_with(const Option& option) {
+  if (option.id == Opt::kHelp) return " (Every verb.)";
+  std::vector<std::string> names;
+  for (const VerbInfo& verb : verbs())
+    if (option.in(verb.verb)) names.emplace_back(verb.name);
+  const std::vector<std::string> usual = {"run", "torchrun", "launch"};
+  return names == usual ? "" : fmt::format(" (Only {}.)", join(names, ", "));
+}
+
 std::string option_sections() {
   std::string text;
   for (OptionGroup group : option_groups()) {
     text += fmt::format(".SS {}\n", group_title(group));
-    for (const Option& option : options()) {
-      if (option.group != group) continue;
-      std::string names;
-      for (const VerbInfo& verb : verbs())
-        if (option.in(verb.verb)) names += fmt::format("{}{}", names.empty() ? "" : ", ", verb.name);
-      text += entry(option_heading(option),
-                    fmt::format("{} ({}.)", option_text(option, option.in(Verb::kRun) ? Verb::kRun : Verb::kTorchrun),
-                                option.id == Opt::kHelp ? "every verb" : names));
-    }
+    for (const Option& option : options())
+      if (option.group == group)
+        text += entry(option_heading(option),
+                      option_text(option, option.in(Verb::kRun) ? Verb::kRun : Verb::kTorchrun) + verbs_with(option));
   }
   return text;
 }
@@ -117,7 +124,8 @@ std::string man_page() {
   for (const VerbInfo& verb : verbs()) text += verb_section(verb);
   text += ".SH OPTIONS\n" + paragraph(
                                 "Options come before the program. --a-b may be written --a_b, and may be shortened "
-                                "if that is unambiguous. A variable in brackets sets the default of its option.");
+                                "if that is unambiguous. A variable in brackets sets the default of its option. The "
+                                "verbs run, torchrun and launch have an option if nothing else is said.");
   text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
   for (const job::Variable& variable : job::declared_variables())
     text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));

@@ -137,7 +137,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
   {Opt::kLabel, "label", 0, K::kText, "KIND", nullptr,
    "host:rank with several nodes, rank with several workers, none with one", "none|rank|host:rank", false, false, false,
    kRunOnly, G::kOutput,
-   "Prefix of each line of a worker. none: nothing, rank: [rank], host:rank: [host:rank]."},
+   "Prefix of each line of a worker: nothing, [rank] or [host:rank]."},
   {Opt::kProgressRank, "progress-rank", 0, K::kInteger, "RANK", "0", nullptr, "", false, false, false, kRunOnly,
    G::kOutput,
    "Rank whose progress bar is shown. A progress bar is a line that is rewritten with \\r. A terminal shows it live; a "
