@@ -166,10 +166,10 @@ constexpr Option kOptions[] = {
   {"aws_access_key_id", 0, K::kText, nullptr, "", G::kElsewhere, "", R::kNone, "No effect: it is for SageMaker."},
   {"aws_secret_access_key", 0, K::kText, nullptr, "", G::kElsewhere, "", R::kNone, "No effect: it is for SageMaker."},
 
-  {"use_cpu", 0, K::kFlag, nullptr, "", G::kInternal, "", R::kNone, "The file's use_cpu."},
-  {"distributed_type", 0, K::kText, nullptr, "", G::kInternal, "", R::kNone, "The file's distributed_type; there is a file."},
-  {"deepspeed_fields", 0, K::kText, nullptr, "", G::kInternal, "", R::kNone, "What of DeepSpeed's settings the file has."},
-  {"fsdp_ignored_modules", 0, K::kText, nullptr, "", G::kInternal, "FSDP_IGNORED_MODULES", R::kIfSet, "The file's alone."},
+  {"use_cpu", 0, K::kFlag, nullptr, "", G::kInternal, "", R::kNone, "use_cpu of the config file."},
+  {"distributed_type", 0, K::kText, nullptr, "", G::kInternal, "", R::kNone, "distributed_type of the config file; set only if there is a file."},
+  {"deepspeed_fields", 0, K::kText, nullptr, "", G::kInternal, "", R::kNone, "DeepSpeed settings that the config file has."},
+  {"fsdp_ignored_modules", 0, K::kText, nullptr, "", G::kInternal, "FSDP_IGNORED_MODULES", R::kIfSet, "Only in the config file."},
 };
 // clang-format on
 

@@ -124,8 +124,8 @@ std::string man_page() {
   for (const VerbInfo& verb : verbs()) text += verb_section(verb);
   text += ".SH OPTIONS\n" + paragraph(
                                 "Options come before the program. --a-b may be written --a_b, and may be shortened "
-                                "if that is unambiguous. A variable in brackets sets the default of its option. The "
-                                "verbs run, torchrun and launch have an option if nothing else is said.");
+                                "if that is unambiguous. A variable in brackets sets the default of its option. An "
+                                "option without a list of verbs belongs to run, torchrun and launch.");
   text += option_sections() + accelerate_sections() + exit_section() + ".SH ENVIRONMENT\n";
   for (const job::Variable& variable : job::declared_variables())
     text += entry(variable.name, fmt::format("{} ({}.)", variable.meaning, variable.set_by));
