@@ -32,7 +32,7 @@ constexpr auto kClone = ::clone;
 namespace muster::process {
 namespace {
 
-enum class Step { kNone, kParentGone, kStdin, kDescriptors, kDirectory, kAffinity, kExec };
+enum class Step { kNone, kParentGone, kDescriptors, kDirectory, kAffinity, kExec };
 
 // Everything the child needs, made ready by the parent: between clone and exec nothing may be allocated. The child
 // writes `failed` and `error` into our memory, which is how an exec that fails becomes an error here.
@@ -41,7 +41,9 @@ struct Plan {
   char* const* argv;
   char* const* envp;
   const char* directory;
-  int fds[3];
+  PassedFd* passed;  // the child changes the `fd` of those that it moves
+  size_t passed_count;
+  int highest_place;
   const unsigned long* cpu_mask;
   size_t cpu_mask_bytes;
   bool limits_files;
@@ -74,14 +76,14 @@ MUSTER_IN_CHILD int number_of(const char* text) {
   return *text == '\0' ? value : -1;
 }
 
-// Linux before 5.9 has no close_range(). Closing while reading the folder skips entries on some kernels: mark instead.
+// For Linux before 5.11, whose close_range() cannot mark.
 MUSTER_IN_CHILD void mark_all_close_on_exec() {
   long folder = syscall(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (folder < 0) return;
   alignas(LinuxDirent) char buffer[1024];
   for (;;) {
     long size = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
-    if (size <= 0) return;
+    if (size <= 0) break;
     for (long at = 0; at < size;) {
       auto* entry = reinterpret_cast<LinuxDirent*>(buffer + at);
       int fd = number_of(entry->name);
@@ -89,6 +91,7 @@ MUSTER_IN_CHILD void mark_all_close_on_exec() {
       at += entry->size;
     }
   }
+  syscall(SYS_close, folder);
 }
 
 [[noreturn]] MUSTER_IN_CHILD void fail(Plan* plan, Step step) {
@@ -98,28 +101,20 @@ MUSTER_IN_CHILD void mark_all_close_on_exec() {
 }
 
 MUSTER_IN_CHILD void place_descriptors(Plan* plan) {
-  int* from = plan->fds;
-  // A source among 0 to 2 would be overwritten before it is its turn: move it out of the way first.
-  for (int target = 0; target < 3; ++target) {
-    if (from[target] < 0 || from[target] > 2 || from[target] == target) continue;
-    from[target] = static_cast<int>(syscall(SYS_fcntl, from[target], F_DUPFD, 3));
-    if (from[target] < 0) fail(plan, Step::kDescriptors);
+  PassedFd* const end = plan->passed + plan->passed_count;
+  // First mark everything: what is not put in its place below is closed by exec, whatever number it has.
+  if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) mark_all_close_on_exec();
+  // A source whose number is a place could be overwritten before its turn: move it above all places.
+  for (PassedFd* each = plan->passed; each != end; ++each) {
+    if (each->fd > plan->highest_place || each->fd == each->place) continue;
+    each->fd = static_cast<int>(syscall(SYS_fcntl, each->fd, F_DUPFD_CLOEXEC, plan->highest_place + 1));
+    if (each->fd < 0) fail(plan, Step::kDescriptors);
   }
-  for (int target = 0; target < 3; ++target) {
-    if (from[target] < 0) continue;
-    long done =
-        from[target] == target ? syscall(SYS_fcntl, target, F_SETFD, 0) : syscall(SYS_dup3, from[target], target, 0);
+  for (PassedFd* each = plan->passed; each != end; ++each) {
+    long done = each->fd == each->place ? syscall(SYS_fcntl, each->fd, F_SETFD, 0)
+                                        : syscall(SYS_dup3, each->fd, each->place, 0);
     if (done < 0) fail(plan, Step::kDescriptors);
   }
-  if (from[0] < 0) {
-    long null = syscall(SYS_openat, AT_FDCWD, "/dev/null", O_RDONLY, 0);
-    if (null < 0) fail(plan, Step::kStdin);
-    if (null != 0) {
-      if (syscall(SYS_dup3, null, 0, 0) < 0) fail(plan, Step::kStdin);
-      syscall(SYS_close, null);
-    }
-  }
-  if (syscall(SYS_close_range, 3U, ~0U, 0U) != 0) mark_all_close_on_exec();
 }
 
 MUSTER_IN_CHILD int child_main(void* argument) {
@@ -161,6 +156,15 @@ std::vector<std::string> assignments(const Environment& environment) {
     text.reserve(name.size() + value.size() + 1);
     text.append(name).append(1, '=').append(value);
   }
+  return result;
+}
+
+// What the child gets. If 1 or 2 is not in the list, the child has the caller's.
+std::vector<PassedFd> descriptors(const SpawnSpec& spec, int stdin_fd) {
+  std::vector<PassedFd> result = spec.passed;
+  result.push_back({stdin_fd, STDIN_FILENO});
+  if (spec.stdout_fd >= 0) result.push_back({spec.stdout_fd, STDOUT_FILENO});
+  if (spec.stderr_fd >= 0) result.push_back({spec.stderr_fd, STDERR_FILENO});
   return result;
 }
 
@@ -221,10 +225,8 @@ Error exec_error(const SpawnSpec& spec, int error) {
 
 Error failure(const SpawnSpec& spec, const Plan& plan) {
   switch (plan.failed) {
-    case Step::kStdin:
-      return system_error(plan.error, "cannot open /dev/null");
     case Step::kDescriptors:
-      return system_error(plan.error, fmt::format("cannot redirect the output of {}", spec.program));
+      return system_error(plan.error, fmt::format("cannot pass its descriptors to {}", spec.program));
     case Step::kDirectory:
       return system_error(plan.error, fmt::format("cannot change to the directory {}", spec.directory));
     case Step::kAffinity:
@@ -267,11 +269,16 @@ Result<Child> spawn(const SpawnSpec& spec) {
   std::vector<char*> argv = pointers(arguments);
   std::vector<char*> envp = pointers(environment);
   std::vector<unsigned long> mask = cpu_mask(spec.cpus);
+  Fd null(spec.stdin_fd < 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1);
+  if (spec.stdin_fd < 0 && !null) return system_error(errno, "cannot open /dev/null");
+  std::vector<PassedFd> passed = descriptors(spec, null ? null.get() : spec.stdin_fd);
   Plan plan{.program = spec.program.c_str(),
             .argv = argv.data(),
             .envp = envp.data(),
             .directory = spec.directory.empty() ? nullptr : spec.directory.c_str(),
-            .fds = {spec.stdin_fd, spec.stdout_fd, spec.stderr_fd},
+            .passed = passed.data(),
+            .passed_count = passed.size(),
+            .highest_place = std::ranges::max(passed, {}, &PassedFd::place).place,
             .cpu_mask = mask.data(),
             .cpu_mask_bytes = mask.size() * sizeof(unsigned long),
             .limits_files = limits_files,

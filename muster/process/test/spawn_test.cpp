@@ -132,6 +132,64 @@ TEST(Spawn, DescriptorsInPlaceAndClosed) {
   EXPECT_EQ(status, 0);
 }
 
+// A shell that prints what its descriptor `fd` holds.
+std::string content_of(int fd) { return fmt::format("cat /proc/$$/fd/{};", fd); }
+constexpr const char* kListDescriptors = "ls -v /proc/$$/fd";
+
+TEST(Spawn, PassesDescriptorsUnderChosenNumbers) {
+  auto first = memory_file("first\n");
+  auto second = memory_file("second\n");
+  Fd open_for_all(open("/dev/zero", O_RDONLY));  // not close-on-exec, and between the two places
+  ASSERT_TRUE(first.ok() && second.ok() && open_for_all);
+  const int far = second->get() + 40;
+  SpawnSpec spec = shell(content_of(3) + content_of(far) + kListDescriptors);
+  spec.passed = {{first->get(), 3}, {second->get(), far}};
+  EXPECT_EQ(output_of(spec), fmt::format("first\nsecond\n0\n1\n2\n3\n{}\n", far));
+}
+
+// The places are the sources' own numbers in every order: some stay, some are exchanged, some go round.
+TEST(Spawn, PassedDescriptorsMayCollide) {
+  Fd files[3];
+  std::vector<int> numbers;
+  for (Fd& file : files) {
+    auto made = memory_file(fmt::format("{}\n", numbers.size()));
+    ASSERT_TRUE(made.ok());
+    file = *std::move(made);
+    numbers.push_back(file.get());
+  }
+  std::vector<int> places = numbers;  // ascending, as next_permutation() wants them
+  do {
+    SpawnSpec spec = shell(content_of(places[0]) + content_of(places[1]) + content_of(places[2]) + kListDescriptors);
+    for (size_t i = 0; i < 3; ++i) spec.passed.push_back({numbers[i], places[i]});
+    EXPECT_EQ(output_of(spec), fmt::format("0\n1\n2\n0\n1\n2\n{}\n", fmt::join(numbers, "\n")))
+        << fmt::format("{} to {}", fmt::join(numbers, ","), fmt::join(places, ","));
+  } while (std::ranges::next_permutation(places).found);
+}
+
+TEST(Spawn, OneDescriptorUnderSeveralNumbers) {
+  auto file = memory_file("text\n");
+  ASSERT_TRUE(file.ok());
+  const int fd = file->get();
+  SpawnSpec spec = shell(content_of(fd) + content_of(fd + 1) + "cat");
+  spec.passed = {{fd, fd + 1}, {fd, fd}};
+  spec.stdin_fd = fd;
+  EXPECT_EQ(output_of(spec), "text\ntext\ntext\n");
+}
+
+TEST(Spawn, ADescriptorThatIsNotOpenIsAnError) {
+  Fd closed(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const int number = closed.get();
+  closed.reset();
+  SpawnSpec spec = shell(":");
+  for (int place : {number, number + 1, number - 1}) {
+    spec.passed = {{number, place}};
+    spec.stdin_fd = STDIN_FILENO;  // else /dev/null would take the number
+    auto failed = spawn(spec);
+    ASSERT_FALSE(failed.ok());
+    EXPECT_EQ(failed.error().message, "cannot pass its descriptors to /bin/sh: Bad file descriptor");
+  }
+}
+
 TEST(Spawn, SignalsStartAfresh) {
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
