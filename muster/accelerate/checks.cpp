@@ -1,5 +1,7 @@
 #include "muster/accelerate/checks.h"
 
+#include <fmt/format.h>
+
 #include "muster/base/strings.h"
 
 namespace muster::accelerate {

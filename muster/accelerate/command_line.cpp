@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 
 namespace muster::accelerate {
 namespace {

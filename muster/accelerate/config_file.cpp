@@ -1,5 +1,7 @@
 #include "muster/accelerate/config_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 

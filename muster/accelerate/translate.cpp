@@ -1,5 +1,7 @@
 #include "muster/accelerate/translate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "muster/accelerate/checks.h"

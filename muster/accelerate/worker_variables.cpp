@@ -1,5 +1,7 @@
 #include "muster/accelerate/worker_variables.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

@@ -1,6 +1,7 @@
 #include "muster/agent/file_timers.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

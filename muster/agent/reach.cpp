@@ -1,5 +1,7 @@
 #include "muster/agent/reach.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <utility>
 

@@ -1,6 +1,7 @@
 #include "muster/base/error.h"
 
 #include <execinfo.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>

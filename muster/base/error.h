@@ -1,9 +1,6 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <string>
-#include <utility>
 
 namespace muster {
 
@@ -33,11 +30,6 @@ inline constexpr int kMusterFailed = 125;  // exit code: muster itself failed, n
 
 // Exit code of `muster` for an error that ends it.
 int exit_code(const Error& error);
-
-template <typename... Args>
-Error usage_error(fmt::format_string<Args...> format, Args&&... args) {
-  return {ErrorKind::kUsage, fmt::format(format, std::forward<Args>(args)...), {}};
-}
 
 // "<what>: <strerror(errno_value)>"
 Error system_error(int errno_value, std::string what);

@@ -1,6 +1,7 @@
 #include "muster/base/fd.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,6 +1,7 @@
 #include "muster/base/new_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,6 +1,7 @@
 #include "muster/base/shared_library.h"
 
 #include <dlfcn.h>
+#include <fmt/format.h>
 
 namespace muster {
 

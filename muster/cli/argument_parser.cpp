@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/cli/complaints.h"
 #include "muster/cli/suggestions.h"
 #include "muster/cli/values.h"

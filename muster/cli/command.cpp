@@ -1,5 +1,6 @@
 #include "muster/cli/command.h"
 
+#include "muster/base/usage_error.h"
 #include "muster/cli/script.h"
 #include "muster/process/python.h"
 

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/cli/command.h"
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"

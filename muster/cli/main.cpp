@@ -6,6 +6,7 @@
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/base/version.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"

@@ -11,6 +11,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
 #include "muster/base/log.h"
+#include "muster/base/usage_error.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/status_text.h"
 #include "muster/launcher/status_directory.h"

@@ -1,5 +1,7 @@
 #include "muster/cli/status_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/cluster/hosts.h"
 
 namespace muster::cluster {

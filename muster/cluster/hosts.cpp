@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/cluster/hostlist.h"
 #include "muster/process/typed_gpus.h"
 

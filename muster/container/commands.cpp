@@ -1,5 +1,7 @@
 #include "muster/container/commands.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "muster/base/strings.h"

@@ -1,5 +1,7 @@
 #include "muster/container/failure.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "muster/base/printable.h"

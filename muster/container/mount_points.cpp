@@ -1,6 +1,7 @@
 #include "muster/container/mount_points.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <cerrno>

@@ -1,5 +1,6 @@
 #include "muster/container/node.h"
 
+#include <fmt/format.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>

@@ -1,5 +1,7 @@
 #include "muster/container/prepare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 

@@ -1,5 +1,7 @@
 #include "muster/container/spec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 

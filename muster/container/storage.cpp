@@ -1,5 +1,6 @@
 #include "muster/container/storage.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #include "muster/container/turn.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <unistd.h>

@@ -1,5 +1,7 @@
 #include "muster/environment/assignments.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "muster/base/printable.h"

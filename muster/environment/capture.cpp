@@ -1,6 +1,7 @@
 #include "muster/environment/capture.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 #include "muster/environment/difference.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>

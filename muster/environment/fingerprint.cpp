@@ -1,5 +1,6 @@
 #include "muster/environment/fingerprint.h"
 
+#include <fmt/format.h>
 #include <gnu/libc-version.h>
 #include <sodium.h>
 #include <sys/utsname.h>

@@ -1,5 +1,6 @@
 #include "muster/environment/record.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

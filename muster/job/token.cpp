@@ -1,5 +1,6 @@
 #include "muster/job/token.h"
 
+#include <fmt/format.h>
 #include <sodium.h>
 
 #include <algorithm>

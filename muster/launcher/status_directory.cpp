@@ -1,5 +1,6 @@
 #include "muster/launcher/status_directory.h"
 
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

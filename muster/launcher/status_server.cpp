@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "muster/base/usage_error.h"
 #include "muster/launcher/status_directory.h"
 
 namespace muster::launcher {

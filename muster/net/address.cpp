@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 
 namespace muster::net {
 

@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "muster/base/fd.h"
+#include "muster/base/usage_error.h"
 #include "muster/net/socket.h"
 
 namespace muster::net {

@@ -1,5 +1,6 @@
 #include "muster/net/resolve.h"
 
+#include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -1,6 +1,7 @@
 #include "muster/net/socket.h"
 
 #include <dirent.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>

@@ -1,5 +1,7 @@
 #include "muster/process/cpu_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

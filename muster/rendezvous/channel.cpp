@@ -1,6 +1,7 @@
 #include "muster/rendezvous/channel.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>

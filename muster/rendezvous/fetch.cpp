@@ -1,5 +1,6 @@
 #include "muster/rendezvous/fetch.h"
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 #include "muster/rendezvous/finder.h"
 
+#include <fmt/format.h>
 #include <sys/epoll.h>
 
 #include <algorithm>

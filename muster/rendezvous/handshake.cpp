@@ -1,5 +1,6 @@
 #include "muster/rendezvous/handshake.h"
 
+#include <fmt/format.h>
 #include <sodium.h>
 
 #include <algorithm>

@@ -1,5 +1,7 @@
 #include "muster/rendezvous/member.h"
 
+#include <fmt/format.h>
+
 #include "muster/base/strings.h"
 #include "muster/rendezvous/finder.h"
 #include "muster/rendezvous/heartbeat.h"

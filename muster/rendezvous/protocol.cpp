@@ -1,5 +1,7 @@
 #include "muster/rendezvous/protocol.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -1,5 +1,6 @@
 #include "muster/rendezvous/torch_probe.h"
 
+#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

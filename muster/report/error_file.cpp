@@ -1,5 +1,6 @@
 #include "muster/report/error_file.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>

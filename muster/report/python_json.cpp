@@ -1,5 +1,7 @@
 #include "muster/report/python_json.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>

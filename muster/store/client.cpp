@@ -8,7 +8,9 @@
 #include <cerrno>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/net/socket.h"
+#include "muster/store/wire.h"
 
 namespace muster::store {
 namespace {

@@ -11,9 +11,10 @@
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
 #include "muster/base/result.h"
-#include "muster/store/wire.h"
 
 namespace muster::store {
+
+enum class Op : uint8_t;  // of the protocol: wire.h
 
 using Keys = std::span<const std::string>;
 

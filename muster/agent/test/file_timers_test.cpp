@@ -1,6 +1,7 @@
 #include "muster/agent/file_timers.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #include "muster/agent/reach.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 

@@ -1,4 +1,5 @@
 #include "muster/base/result.h"
+#include "muster/base/usage_error.h"
 
 #include <gtest/gtest.h>
 

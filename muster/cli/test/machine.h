@@ -6,6 +6,7 @@
 #include <map>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 #include "muster/cli/job_options.h"
 #include "muster/environment/assignments.h"
 

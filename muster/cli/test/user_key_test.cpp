@@ -1,5 +1,6 @@
 #include "muster/cli/user_key.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>

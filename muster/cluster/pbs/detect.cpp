@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "muster/base/strings.h"
+#include "muster/base/usage_error.h"
 
 namespace muster::cluster::pbs {
 namespace {

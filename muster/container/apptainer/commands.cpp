@@ -2,6 +2,8 @@
 // passes signals on. The node's environment goes inside except where the image sets a variable; what begins with
 // APPTAINERENV_ wins over the image.
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "muster/container/inside.h"

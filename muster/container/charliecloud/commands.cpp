@@ -3,6 +3,8 @@
 // image's own variables, from a copy under another name: no value is an argument, and ch-run reads no quotes or dollars
 // in it.
 
+#include <fmt/format.h>
+
 #include "muster/container/inside.h"
 #include "muster/container/runtimes.h"
 

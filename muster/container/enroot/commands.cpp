@@ -1,6 +1,8 @@
 // enroot executes its way to the program inside: the worker keeps the process that was started, its group and its exit
 // status. Inside there is only the environment that is named, a line a variable.
 
+#include <fmt/format.h>
+
 #include "muster/container/inside.h"
 #include "muster/container/runtimes.h"
 

@@ -2,6 +2,8 @@
 // passes signals on and returns the exit code. With the node's process ids, network and shared memory workers find each
 // other as they do without a container. Values go by podman's own environment, so that no argument shows them.
 
+#include <fmt/format.h>
+
 #include "muster/base/strings.h"
 #include "muster/container/inside.h"
 #include "muster/container/runtimes.h"

@@ -2,6 +2,7 @@
 // with MUSTER_GOLDEN=write to write them anew, then read the diff.
 #include "muster/container/commands.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

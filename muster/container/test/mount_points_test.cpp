@@ -1,5 +1,6 @@
 #include "muster/container/mount_points.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

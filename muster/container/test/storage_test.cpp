@@ -1,5 +1,6 @@
 #include "muster/container/storage.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,6 @@
 #include "muster/container/turn.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

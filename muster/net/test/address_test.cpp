@@ -1,5 +1,6 @@
 #include "muster/net/address.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "muster/net/interfaces.h"

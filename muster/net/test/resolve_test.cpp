@@ -1,5 +1,6 @@
 #include "muster/net/resolve.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <netdb.h>
 

@@ -1,5 +1,6 @@
 #include "muster/output/file_writer.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

@@ -1,5 +1,6 @@
 #include "muster/process/binding.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <hwloc.h>
 #include <stdlib.h>

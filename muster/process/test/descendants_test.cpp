@@ -1,5 +1,6 @@
 #include "muster/process/descendants.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,6 @@
 #include "muster/rendezvous/channel.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sodium.h>

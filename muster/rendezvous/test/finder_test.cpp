@@ -1,5 +1,6 @@
 #include "muster/rendezvous/finder.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <future>

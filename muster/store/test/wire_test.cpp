@@ -1,5 +1,6 @@
 #include "muster/store/wire.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
