@@ -7,7 +7,7 @@ SECONDS_EACH ?= 30
 MUSTER := build/release/bin/muster
 
 .DEFAULT_GOAL := build
-.PHONY: help build all demo test unit bench fuzz lint format install install-torchrun-completions uninstall setup release dev tsan clean soak long
+.PHONY: help build all demo test unit bench fuzz lint format install install-program install-library install-torchrun-completions uninstall setup release dev tsan clean soak long
 
 help:  ## this list
 	@echo 'make            the program: $(MUSTER)'
@@ -59,7 +59,12 @@ lint:  ## clang-format, clang-tidy, the documents; DEEP=1: also the checks that 
 format:  ## rewrite the sources with clang-format
 	@git ls-files --cached --others --exclude-standard 'muster/*.cpp' 'muster/*.h' | xargs clang-format-14 -i
 
-install: build  ## program, man page and completions under $(DESTDIR)$(PREFIX)
+install: install-program install-library  ## all under $(DESTDIR)$(PREFIX); install-program: without the C++ library
+
+install-library: build
+	DESTDIR='$(DESTDIR)' cmake --install build/release --component library --prefix '$(PREFIX)'
+
+install-program: build
 	install -D -m 755 $(MUSTER) '$(DESTDIR)$(PREFIX)/bin/muster'
 	$(if $(TORCHRUN),ln -sf muster '$(DESTDIR)$(PREFIX)/bin/torchrun')
 	$(MUSTER) man >build/release/muster.1
@@ -81,6 +86,7 @@ install-torchrun-completions:
 	install -m 644 build/release/torchrun.fish '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/torchrun.fish'
 
 uninstall:  ## what install put there
+	rm -rf '$(DESTDIR)$(PREFIX)/include/muster' '$(DESTDIR)$(PREFIX)'/lib*/cmake/muster '$(DESTDIR)$(PREFIX)'/lib*/libmuster_*.a
 	rm -f '$(DESTDIR)$(PREFIX)/bin/muster' '$(DESTDIR)$(PREFIX)/share/man/man1/muster.1' \
 	  '$(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster' \
 	  '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster' \

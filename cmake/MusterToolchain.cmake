@@ -20,7 +20,6 @@ if(MUSTER_WARNINGS)
   target_compile_options(muster_flags INTERFACE -Wall -Wextra -Werror -Wnon-virtual-dtor -Woverloaded-virtual)
 endif()
 target_compile_options(muster_flags INTERFACE -fno-omit-frame-pointer)
-target_compile_features(muster_flags INTERFACE cxx_std_20)  # for whoever includes our headers
 target_include_directories(muster_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PROJECT_BINARY_DIR}/generated")
 if(MUSTER_SANITIZE)
   target_compile_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE} -fno-sanitize-recover=all)

@@ -10,20 +10,39 @@ from harness import ROOT, clean_env
 pytestmark = pytest.mark.cli
 
 
+def make(what, destination, *variables):
+    command = ["make", "-s", "-C", str(ROOT), what, f"DESTDIR={destination}", "PREFIX=/usr", *variables]
+    subprocess.run(command, check=True, env=clean_env(), stdout=subprocess.DEVNULL)
+
+
+def files_below(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if not p.is_dir())
+
+
 @pytest.fixture
 def installed(muster, tmp_path):
     if muster != str(ROOT / "build/release/bin/muster"):
         pytest.skip("make install installs the release build, and another program is under test")
-    command = ["make", "-s", "-C", str(ROOT), "install", f"DESTDIR={tmp_path}", "PREFIX=/usr", "TORCHRUN=1"]
-    subprocess.run(command, check=True, env=clean_env(), stdout=subprocess.DEVNULL)
+    make("install", tmp_path, "TORCHRUN=1")
     return tmp_path / "usr"
 
 
 def test_what_is_installed(installed):
-    files = sorted(str(p.relative_to(installed)) for p in installed.rglob("*") if not p.is_dir())
-    assert files == [
+    assert files_below(installed) == [
         "bin/muster",
         "bin/torchrun",
+        "include/muster/base/clock.h",
+        "include/muster/base/error.h",
+        "include/muster/base/fd.h",
+        "include/muster/base/result.h",
+        "include/muster/base/version.h",
+        "include/muster/store/client.h",
+        "lib/cmake/muster/musterConfig-release.cmake",
+        "lib/cmake/muster/musterConfig.cmake",
+        "lib/cmake/muster/musterConfigVersion.cmake",
+        "lib/libmuster_base.a",
+        "lib/libmuster_net.a",
+        "lib/libmuster_store.a",
         "share/bash-completion/completions/muster",
         "share/bash-completion/completions/torchrun",
         "share/fish/vendor_completions.d/muster.fish",
@@ -51,10 +70,15 @@ def test_torchrun_is_completed_too(installed):
     assert said.stdout.startswith("--rdzv-backend"), said
 
 
+def test_the_program_without_the_library(installed, tmp_path):
+    make("install-program", tmp_path / "alone", "TORCHRUN=1")
+    library = ("include/", "lib/")
+    assert files_below(tmp_path / "alone/usr") == [name for name in files_below(installed) if not name.startswith(library)]
+
+
 def test_uninstall_leaves_nothing(installed):
-    command = ["make", "-s", "-C", str(ROOT), "uninstall", f"DESTDIR={installed.parent}", "PREFIX=/usr"]
-    subprocess.run(command, check=True, env=clean_env())
-    assert not [p for p in installed.rglob("*") if not p.is_dir()]
+    make("uninstall", installed.parent)
+    assert not files_below(installed)
 
 
 def test_glibc_is_all_it_needs(installed):
