@@ -1,16 +1,12 @@
 #include "muster/cli/agent_fetch.h"
 
 #include "muster/base/strings.h"
-#include "muster/cli/user_key.h"
 #include "muster/cli/values.h"
 #include "muster/net/interfaces.h"
-#include "muster/rendezvous/munge.h"
+#include "muster/rendezvous/shared_secret.h"
 
 namespace muster::cli {
 namespace {
-
-using job::Token;
-using rendezvous::Munge;
 
 constexpr std::string_view kMunge = "munge", kKey = "key";
 
@@ -24,22 +20,6 @@ Result<net::Address> address_of(const std::string& endpoint) {
   auto address = parts ? net::parse_address(parts->host, *parts->port) : parts.error();
   if (!address) return not_ours(fmt::format("'{}' is not an address with a port", endpoint));
   return address;
-}
-
-Result<Token> token_by_key(const std::string& nonce) {
-  auto key = read_user_key(user_key_path(), false);
-  if (!key) return key.error();
-  if (!*key)
-    return Error{ErrorKind::kPeer,
-                 fmt::format("{} is not there: this node does not share its home directory", user_key_path()),
-                 "copy that file to every node, or start munged on all of them"};
-  return Token::derive(**key, nonce);
-}
-
-Result<Token> token_by_munge(const std::vector<net::Address>& addresses, const std::string& nonce, Deadline deadline) {
-  MUSTER_TRY(Munge munge, Munge::open());
-  return rendezvous::fetch_token(
-      addresses, [&](const std::string& credential) { return munge.unseal(credential, nonce); }, deadline);
 }
 
 }  // namespace
@@ -85,11 +65,10 @@ Result<rendezvous::Fetched> ask_launcher(const FetchWords& words, const std::str
     MUSTER_TRY(net::Address address, address_of(endpoint));
     addresses.push_back(address);
   }
-  const std::string& nonce = words.fetch.nonce;
-  auto token = words.fetch.munge ? token_by_munge(addresses, nonce, deadline) : token_by_key(nonce);
-  if (!token) return token.error();
+  MUSTER_TRY(const job::Token token,
+             rendezvous::find_secret(addresses, words.fetch.nonce, words.fetch.munge, deadline));
   const std::string name = words.name.empty() ? own_name(environment_variable) : words.name;
-  return rendezvous::fetch_description(addresses, *token, name + more, deadline);
+  return rendezvous::fetch_description(addresses, token, name + more, deadline);
 }
 
 }  // namespace
@@ -101,26 +80,6 @@ Result<rendezvous::Fetched> fetch_description(const FetchWords& words, Deadline 
 void tell_launcher(const FetchWords& words, const Error& why, Deadline deadline) {
   constexpr size_t kLongest = 700;
   (void)ask_launcher(words, launcher::kComplaint + why.text().substr(0, kLongest), deadline);
-}
-
-Result<void> choose_secret(launcher::FanOut& spec) {
-  constexpr size_t kNonceDigits = 32;
-  spec.nonce = Token::random().hex().substr(0, kNonceDigits);
-  spec.token = Token::random();
-  auto munge = Munge::open();
-  auto sealed = munge ? munge->seal(spec.token, spec.nonce) : Result<std::string>(munge.error());
-  if (sealed) {
-    spec.sealed_token = *std::move(sealed);
-    return {};
-  }
-  auto key = read_user_key(user_key_path(), true);
-  if (!key)
-    return Error{
-        ErrorKind::kUsage,
-        fmt::format("no secret that the nodes have in common: {}; {}", sealed.error().message, key.error().message),
-        "start munged, or share the home directory among the nodes"};
-  spec.token = Token::derive(**key, spec.nonce);
-  return {};
 }
 
 }  // namespace muster::cli

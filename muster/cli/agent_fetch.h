@@ -33,8 +33,4 @@ Result<rendezvous::Fetched> fetch_description(const FetchWords& words, Deadline 
 // Blocks until the deadline at most; who cannot be told is not.
 void tell_launcher(const FetchWords& words, const Error& why, Deadline deadline);
 
-// The other side, before any agent is started: token and nonce of a job whose agents will ask, and by which secret they
-// get the token. By munge where it works on this machine; else from the user's key, which is made if there is none.
-Result<void> choose_secret(launcher::FanOut& spec);
-
 }  // namespace muster::cli

@@ -19,7 +19,6 @@
 #include "muster/base/strings.h"
 #include "muster/cli/script.h"
 #include "muster/cli/set_up.h"
-#include "muster/cli/user_key.h"
 #include "muster/cluster/adapter.h"
 #include "muster/environment/record.h"
 #include "muster/job/worker_env.h"
@@ -30,6 +29,7 @@
 #include "muster/process/cpus.h"
 #include "muster/process/proc.h"
 #include "muster/rendezvous/munge.h"
+#include "muster/rendezvous/user_key.h"
 
 namespace muster::cli {
 namespace {
@@ -269,8 +269,8 @@ Facts real_facts(int launcher) {
     auto munge = rendezvous::Munge::open();
     return munge && munge->seal(job::Token::random(), "").ok();
   };
-  facts.token_file = read_token_file;
-  facts.user_key = [](bool make) { return read_user_key(user_key_path(), make); };
+  facts.token_file = rendezvous::read_token_file;
+  facts.user_key = [](bool make) { return rendezvous::read_user_key(rendezvous::user_key_path(), make); };
   facts.set_up = [launcher](const environment::Setup& setup, const Environment& before, const SetUpManner& manner) {
     return set_up(setup, before, manner, launcher);
   };

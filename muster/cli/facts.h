@@ -74,14 +74,14 @@ struct Facts {
   std::function<Result<bool>(const std::string&)> is_loopback;
   // A small text file.
   std::function<Result<std::string>(const std::string&)> read_file;
-  // What is in the file of --token-file (user_key.h).
+  // What is in the file of --token-file (rendezvous/user_key.h).
   std::function<Result<std::string>(const std::string&)> token_file;
   // All that comes on stdin, to its end; blocks until then. Cut shortly behind kLongestScript.
   std::function<Result<std::string>()> read_stdin;
   // What the scheduler (Slurm or PBS) gave to the first process of this job, or step, on this node, if that is above this
   // one; nothing: unknown.
   std::function<std::optional<Environment>(cluster::Adapter)> job_environment;
-  // The user's key (user_key.h); `make` it if there is none.
+  // The user's key (rendezvous/user_key.h); `make` it if there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this
   // process: all that is asked here from then on follows from it. A line that fails has been shown with its output.

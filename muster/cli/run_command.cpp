@@ -9,7 +9,6 @@
 #include "muster/base/fd.h"
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
-#include "muster/cli/agent_fetch.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/dry_run.h"
@@ -18,10 +17,11 @@
 #include "muster/cli/job_options.h"
 #include "muster/cli/job_record.h"
 #include "muster/cli/mode.h"
-#include "muster/cli/node_mates.h"
+#include "muster/cluster/slurm/node_mates.h"
 #include "muster/launcher/fan_out.h"
 #include "muster/launcher/symmetric.h"
 #include "muster/output/console.h"
+#include "muster/rendezvous/shared_secret.h"
 #include "muster/report/publication.h"
 
 namespace muster::cli {
@@ -114,9 +114,13 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
   spec.description.arguments = forwarded;
   spec.description.arguments.push_back("--rdzv-id=" + spec.job.run_id);
   spec.description.arguments.insert(spec.description.arguments.end(), arguments.begin(), arguments.end());
-  if (auto chosen = is_scheduler(spec.way) ? choose_secret(spec) : Result<void>(); !chosen) {
-    say(fmt::format("muster: error: {}\n", chosen.error().text()));
-    return exit_code(chosen.error());
+  if (is_scheduler(spec.way)) {
+    auto chosen = rendezvous::choose_secret();
+    if (!chosen) {
+      say(fmt::format("muster: error: {}\n", chosen.error().text()));
+      return exit_code(chosen.error());
+    }
+    spec.secret = *std::move(chosen);
   }
   spec.description.columns = {terminal_columns(STDOUT_FILENO), terminal_columns(STDERR_FILENO)};
   return launcher::run_fan_out(spec);
@@ -155,14 +159,14 @@ int run_with_mates(Verb verb, const std::string& typed, const Parsed& parsed, co
   if (!surroundings_count(verb, parsed)) return run();
   auto here = cluster::detect(facts.getenv, facts.read_file);
   if (!here || !*here || (*here)->tasks_here < 2) return run();
-  const std::string name = mates_name(**here);
+  const std::string name = cluster::slurm::mates_name(**here);
   if ((*here)->local_task > 0) {
-    auto code = wait_for_first_task(name, Deadline::in(kAppearTime));
+    auto code = cluster::slurm::wait_for_first_task(name, Deadline::in(kAppearTime));
     return code ? *code : planning_failure(verb, program, code.error());
   }
-  auto mates = NodeMates::open(name, (*here)->tasks_here - 1);
+  auto mates = cluster::slurm::NodeMates::open(name, (*here)->tasks_here - 1);
   if (!mates) return planning_failure(verb, program, mates.error());
-  if (auto problem = take_cores_of_mates(**here)) say_note(verb, {LogLevel::kWarning, *problem});
+  if (auto problem = cluster::slurm::take_cores_of_mates(**here)) say_note(verb, {LogLevel::kWarning, *problem});
   const int code = run();
   mates->tell(code, Deadline::in(kTellTime));
   return code;

@@ -11,10 +11,10 @@
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
 #include "muster/base/log.h"
+#include "muster/base/socket_directory.h"
 #include "muster/base/usage_error.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/status_text.h"
-#include "muster/launcher/status_directory.h"
 
 namespace muster::cli {
 namespace {
@@ -74,9 +74,9 @@ struct Job {
 
 std::vector<Job> running_jobs(Log& log) {
   std::vector<Job> jobs;
-  for (const std::string& directory : launcher::status_directories()) {
+  for (const std::string& directory : socket_directories()) {
     if (::access(directory.c_str(), F_OK) != 0) continue;
-    if (auto good = launcher::check_status_directory(directory); !good) {
+    if (auto good = check_socket_directory(directory); !good) {
       log.warn("{}", good.error().text());
       continue;
     }

@@ -8,7 +8,7 @@ namespace muster::launcher {
 std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
                                                net::EventLoop& loop, cluster::Starter::Handlers handlers) {
   const Environment& environment = spec.job.environment;
-  const cluster::Fetch fetch{.endpoints = endpoints, .nonce = spec.nonce, .munge = !spec.sealed_token.empty()};
+  const cluster::Fetch fetch{.endpoints = endpoints, .nonce = spec.secret.nonce, .munge = !spec.secret.sealed.empty()};
   cluster::ssh::Options ssh = spec.ssh;
   ssh.program = spec.program;
   ssh.push = spec.push;
@@ -38,7 +38,7 @@ std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::ve
 std::string description_for(const FanOut& spec, const std::vector<std::string>& endpoints, int position) {
   const cluster::Host& host = spec.hosts[static_cast<size_t>(position)];
   cluster::Description description = spec.description;
-  description.token = spec.token.hex();
+  description.token = spec.secret.token.hex();
   description.endpoints = endpoints;
   description.host = host.name;
   description.position = position;

@@ -123,8 +123,8 @@ Result<void> FanOutRun::prepare() {
   }
   rendezvous::CoordinatorOptions options;
   options.membership = spec_.membership;
-  options.token = spec_.token;
-  options.sealed_token = spec_.sealed_token;
+  options.token = spec_.secret.token;
+  options.sealed_token = spec_.secret.sealed;
   options.stop_grace = job::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
   if (coordinator_->failure()) return *coordinator_->failure();

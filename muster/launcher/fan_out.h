@@ -9,8 +9,8 @@
 #include "muster/cluster/pbs/starter.h"
 #include "muster/cluster/ssh/starter.h"
 #include "muster/job/spec.h"
-#include "muster/job/token.h"
 #include "muster/rendezvous/membership.h"
+#include "muster/rendezvous/shared_secret.h"
 
 namespace muster::launcher {
 
@@ -36,9 +36,7 @@ struct FanOut {
   cluster::pbs::Options pbs;  // but for program, fetch and ssh
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
-  job::Token token = job::Token::random();
-  std::string nonce;         // with a scheduler: as in cluster::Fetch
-  std::string sealed_token;  // with munge: for the agents that ask; else they have the user's key
+  rendezvous::SharedSecret secret;  // chosen by choose_secret() if agents ask for their description
   rendezvous::MembershipOptions membership;
   job::PortRange ports;
   std::string interface;  // --interface; empty: any

@@ -13,8 +13,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "muster/base/socket_directory.h"
 #include "muster/base/usage_error.h"
-#include "muster/launcher/status_directory.h"
 
 namespace muster::launcher {
 namespace {
@@ -121,7 +121,7 @@ class StatusServer::Impl {
   }
 
   Result<void> listen() {
-    MUSTER_TRY(std::string directory, make_status_directory());
+    MUSTER_TRY(std::string directory, make_socket_directory());
     path_ = fmt::format("{}/{}.sock", directory, coordinator_.job());
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

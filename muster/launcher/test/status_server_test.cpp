@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "muster/base/random.h"
-#include "muster/launcher/status_directory.h"
+#include "muster/base/socket_directory.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/rendezvous/member.h"

@@ -1,4 +1,4 @@
-#include "muster/launcher/status_directory.h"
+#include "muster/base/socket_directory.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -9,9 +9,9 @@
 
 #include "muster/base/environment.h"
 
-namespace muster::launcher {
+namespace muster {
 
-std::vector<std::string> status_directories() {
+std::vector<std::string> socket_directories() {
   std::vector<std::string> all;
   if (auto runtime = environment_variable("XDG_RUNTIME_DIR"); runtime && runtime->starts_with('/'))
     all.push_back(*runtime + "/muster");
@@ -21,7 +21,7 @@ std::vector<std::string> status_directories() {
   return all;
 }
 
-Result<void> check_status_directory(const std::string& path) {
+Result<void> check_socket_directory(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return system_error(errno, path);
   if (!S_ISDIR(status.st_mode)) return Error{ErrorKind::kSystem, fmt::format("{} is not a directory", path), {}};
@@ -32,18 +32,18 @@ Result<void> check_status_directory(const std::string& path) {
   return {};
 }
 
-Result<std::string> make_status_directory() {
-  Error last{ErrorKind::kSystem, "no directory for the status of jobs", {}};
-  for (const std::string& path : status_directories()) {
+Result<std::string> make_socket_directory() {
+  Error last{ErrorKind::kSystem, "no private directory for sockets", {}};
+  for (const std::string& path : socket_directories()) {
     if (::mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
       last = system_error(errno, path);
       continue;
     }
-    auto good = check_status_directory(path);
+    auto good = check_socket_directory(path);
     if (good) return path;
     last = good.error();
   }
   return last;
 }
 
-}  // namespace muster::launcher
+}  // namespace muster

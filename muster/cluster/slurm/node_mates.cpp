@@ -1,4 +1,4 @@
-#include "muster/cli/node_mates.h"
+#include "muster/cluster/slurm/node_mates.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,11 +14,11 @@
 #include <iterator>
 #include <thread>
 
+#include "muster/base/socket_directory.h"
 #include "muster/base/strings.h"
-#include "muster/launcher/status_directory.h"
 #include "muster/process/cpus.h"
 
-namespace muster::cli {
+namespace muster::cluster::slurm {
 namespace {
 
 constexpr auto kLookPeriod = std::chrono::milliseconds(20);
@@ -63,8 +63,8 @@ void remove_if_stale(const sockaddr_un& address) {
 // Of the first task, in whichever of the directories it is. `error`: why there is none so far.
 Fd connect_to_first(const std::string& name, int& error) {
   error = ENOENT;
-  for (const std::string& directory : launcher::status_directories()) {
-    if (!launcher::check_status_directory(directory)) continue;
+  for (const std::string& directory : socket_directories()) {
+    if (!check_socket_directory(directory)) continue;
     const Fd opened = open_directory(directory);
     const auto address = address_in(opened, name);
     if (!opened || !address) continue;
@@ -77,14 +77,14 @@ Fd connect_to_first(const std::string& name, int& error) {
 
 }  // namespace
 
-std::string mates_name(const cluster::Surroundings& here) {
+std::string mates_name(const Surroundings& here) {
   constexpr size_t kMost = 16;               // of each, for the path of the socket to fit into an address
   const std::string& node = here.node_name;  // names of nodes differ at their end
   return fmt::format("task-{}.{}-{}", here.job_id.substr(0, kMost), here.step_id.substr(0, kMost),
                      node.substr(node.size() - std::min(node.size(), kMost)));
 }
 
-std::optional<std::string> take_cores_of_mates(const cluster::Surroundings& here) {
+std::optional<std::string> take_cores_of_mates(const Surroundings& here) {
   const std::vector<int> own = process::affinity_cpus();
   std::vector<int> wanted;
   std::ranges::set_union(own, here.bound_cpus, std::back_inserter(wanted));
@@ -113,7 +113,7 @@ Result<NodeMates> NodeMates::open(const std::string& name, int others) {
     error.hint = "start one task per node: srun --ntasks-per-node=1";
     return error;
   };
-  auto directory = launcher::make_status_directory();
+  auto directory = make_socket_directory();
   if (!directory) return failed(directory.error());
   const std::string path = *directory + "/" + name;
   const Fd opened = open_directory(*directory);
@@ -160,10 +160,9 @@ Result<int> wait_for_first_task(const std::string& name, Deadline deadline) {
     if (error != ENOENT && error != ECONNREFUSED && error != EAGAIN && error != EINTR)
       return system_error(error, "the node's first task");
     if (deadline.passed())
-      return Error{
-          ErrorKind::kTimeout,
-          fmt::format("the first task of this node has not appeared in {}", join(launcher::status_directories(), ", ")),
-          "start one task per node: srun --ntasks-per-node=1"};
+      return Error{ErrorKind::kTimeout,
+                   fmt::format("the first task of this node has not appeared in {}", join(socket_directories(), ", ")),
+                   "start one task per node: srun --ntasks-per-node=1"};
     std::this_thread::sleep_for(kLookPeriod);
   }
   if (!is_ours(first.get())) return Error{ErrorKind::kPeer, "another user poses as the first task of this node", {}};
@@ -176,4 +175,4 @@ Result<int> wait_for_first_task(const std::string& name, Deadline deadline) {
   return Error{ErrorKind::kPeer, "the first task of this node ended without telling its exit code", {}};
 }
 
-}  // namespace muster::cli
+}  // namespace muster::cluster::slurm

@@ -1,4 +1,4 @@
-#include "muster/cli/user_key.h"
+#include "muster/rendezvous/user_key.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include "muster/base/strings.h"
 #include "muster/job/token.h"
 
-namespace muster::cli {
+namespace muster::rendezvous {
 namespace {
 
 constexpr size_t kMostBytes = 4096;
@@ -113,4 +113,4 @@ Result<std::string> read_token_file(const std::string& path) {
   return text;
 }
 
-}  // namespace muster::cli
+}  // namespace muster::rendezvous

@@ -5,7 +5,7 @@
 
 #include "muster/base/result.h"
 
-namespace muster::cli {
+namespace muster::rendezvous {
 
 // ~/.config/muster/key of the user that runs this.
 std::string user_key_path();
@@ -19,4 +19,4 @@ Result<std::optional<std::string>> read_user_key(const std::string& path, bool m
 // that no other user can read or change, and must not be empty.
 Result<std::string> read_token_file(const std::string& path);
 
-}  // namespace muster::cli
+}  // namespace muster::rendezvous

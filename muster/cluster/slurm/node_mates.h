@@ -12,16 +12,16 @@
 #include "muster/base/result.h"
 #include "muster/cluster/adapter.h"
 
-namespace muster::cli {
+namespace muster::cluster::slurm {
 
 // `srun --ntasks-per-node=4 muster run …`: four tasks where one will do. The first is the node's agent, the others wait
 // for it and end as it does, without a word. They meet at a socket in the user's private directory for sockets
-// (launcher/status_directory.h), named after the step and the node.
-std::string mates_name(const cluster::Surroundings& here);
+// (base/socket_directory.h), named after the step and the node.
+std::string mates_name(const Surroundings& here);
 
 // Of the first task, which starts all workers of the node: where Slurm has bound CPUs to tasks it takes those of the
 // others too. Returns what to say where that is not allowed.
-std::optional<std::string> take_cores_of_mates(const cluster::Surroundings& here);
+std::optional<std::string> take_cores_of_mates(const Surroundings& here);
 // Its words. Both ascending. Pure.
 std::optional<std::string> about_cores(const std::vector<int>& wanted, const std::vector<int>& got);
 
@@ -64,4 +64,4 @@ class NodeMates {
 // notice of signals meanwhile, which the first one gets too.
 Result<int> wait_for_first_task(const std::string& name, Deadline deadline);
 
-}  // namespace muster::cli
+}  // namespace muster::cluster::slurm

@@ -1,4 +1,4 @@
-#include "muster/cli/node_mates.h"
+#include "muster/cluster/slurm/node_mates.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -9,17 +9,17 @@
 
 #include "muster/base/environment.h"
 #include "muster/base/random.h"
-#include "muster/launcher/status_directory.h"
+#include "muster/base/socket_directory.h"
 #include "muster/process/cpus.h"
 
-namespace muster::cli {
+namespace muster::cluster::slurm {
 namespace {
 
 using namespace std::chrono_literals;
 
 std::string fresh_name() { return "test-" + random_uuid(); }
 
-std::string path_of(const std::string& name) { return *launcher::make_status_directory() + "/" + name; }
+std::string path_of(const std::string& name) { return *make_socket_directory() + "/" + name; }
 
 // The exit code of a process that waits for the first task.
 pid_t start_mate(const std::string& name, Duration patience = 30s) {
@@ -178,7 +178,7 @@ TEST(NodeMates, TheFirstTakesTheCoresOfTheOthers) {
   const std::vector<int> all = process::affinity_cpus();
   ASSERT_TRUE(process::set_affinity({all[0]}));
   EXPECT_EQ(process::affinity_cpus(), std::vector<int>{all[0]});
-  cluster::Surroundings here;
+  Surroundings here;
   EXPECT_EQ(take_cores_of_mates(here), std::nullopt);
   EXPECT_EQ(process::affinity_cpus(), std::vector<int>{all[0]}) << "nobody is bound";
   here.bound_cpus = all;
@@ -187,7 +187,7 @@ TEST(NodeMates, TheFirstTakesTheCoresOfTheOthers) {
 }
 
 TEST(NodeMates, StepsHaveNamesOfTheirOwn) {
-  cluster::Surroundings here;
+  Surroundings here;
   here.job_id = "12";
   here.step_id = "0";
   here.node_name = "n1";
@@ -199,4 +199,4 @@ TEST(NodeMates, StepsHaveNamesOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster::cluster::slurm
