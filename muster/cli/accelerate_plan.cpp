@@ -34,7 +34,7 @@ void add_surroundings(Machine& machine, const Facts& facts) {
   auto found = cluster::detect(facts.getenv, facts.read_file);
   if (!found || !*found) return;
   const cluster::Surroundings& here = **found;
-  machine.scheduler = cluster::scheduler_name(here.adapter);
+  machine.scheduler = here.adapter->title();
   if (here.role == cluster::Role::kPreset) {
     machine.machines = here.world_nodes;
     machine.rank = here.node_rank;

@@ -134,8 +134,8 @@ std::string as_text(const JobPlan& plan, const Facts& facts, bool count_known) {
   std::string text;
   if (const auto* fan_out = std::get_if<FanOut>(&plan.nodes)) {
     text = fmt::format("fan-out to {} of {} {}{} ({})\n", nodes_wanted(options), fan_out->hosts.size(),
-                       fan_out->way == launcher::Way::kLocal ? "simulated node" : "host",
-                       fan_out->hosts.size() == 1 ? "" : "s", plan.mode_why);
+                       fan_out->adapter->is_local() ? "simulated node" : "host", fan_out->hosts.size() == 1 ? "" : "s",
+                       plan.mode_why);
     for (size_t i = 0; i < fan_out->hosts.size(); ++i)
       text += fmt::format("  {}  {}\n", fan_out->hosts[i].name, ranks_text(ranks_of(*fan_out, plan, count_known, i)));
   } else {
@@ -199,7 +199,7 @@ std::string as_json(const JobPlan& plan, const Facts& facts, bool count_known) {
 std::string dry_run_nodes(const JobPlan& plan, const Facts& facts, bool json) {
   const auto* fan_out = std::get_if<FanOut>(&plan.nodes);
   // What this machine counts says nothing of others, unless a number was typed.
-  const bool count_known = fan_out == nullptr || fan_out->way == launcher::Way::kLocal || plan.workers_given;
+  const bool count_known = fan_out == nullptr || fan_out->adapter->is_local() || plan.workers_given;
   return json ? as_json(plan, facts, count_known) : as_text(plan, facts, count_known);
 }
 

@@ -19,7 +19,7 @@
 #include "muster/base/strings.h"
 #include "muster/cli/script.h"
 #include "muster/cli/set_up.h"
-#include "muster/cluster/adapter.h"
+#include "muster/cluster/adapters.h"
 #include "muster/environment/record.h"
 #include "muster/job/worker_env.h"
 #include "muster/net/address.h"
@@ -115,7 +115,7 @@ Result<bool> is_this_machine(const std::string& host) {
 
 std::optional<std::string> slurm_address(const std::string& node) {
   if (net::resolve(node, 0, Deadline::in(kHostTime))) return std::nullopt;
-  auto address = cluster::node_address(cluster::Adapter::kSlurm, node, Deadline::in(kHostTime));
+  auto address = cluster::slurm::adapter().node_address(node, Deadline::in(kHostTime));
   return address && *address != node ? std::optional(*std::move(address)) : std::nullopt;
 }
 
@@ -139,41 +139,6 @@ Result<std::string> read_stdin() {
     if (got < 0 && errno != EINTR) return system_error(errno, "stdin");
   }
   return text;
-}
-
-// The environment that a process was started with, whatever it has set since.
-Environment first_environment_of(pid_t pid) {
-  Environment environment;
-  auto block = muster::read_file(fmt::format("/proc/{}/environ", pid));
-  for (std::string_view entry : split(block ? std::string_view(*block) : std::string_view(), '\0'))
-    if (const size_t equals = entry.find('='); equals != std::string_view::npos)
-      environment.add(entry.substr(0, equals), entry.substr(equals + 1));
-  return environment;
-}
-
-// What slurmstepd has started: the batch script, or the shell of a step. Skips this process: after `exec muster run` its
-// environment may already be changed. A shell of salloc on a login node has no devices from Slurm.
-std::optional<Environment> slurm_environment() {
-  for (auto process = process::read_proc_stat(::getppid()); process && process->parent > 0;
-       process = process::read_proc_stat(process->parent)) {
-    auto above = muster::read_file(fmt::format("/proc/{}/comm", process->parent));
-    if (!above || trim(*above) != "slurmstepd") continue;
-    Environment environment = first_environment_of(process->pid);
-    if (!environment.has("SLURM_JOB_ID")) return std::nullopt;  // it cannot be read
-    return environment;
-  }
-  return std::nullopt;
-}
-
-std::optional<Environment> pbs_environment() {
-  std::optional<Environment> first;
-  for (auto process = process::read_proc_stat(::getppid()); process;
-       process = process::read_proc_stat(process->parent)) {
-    Environment environment = first_environment_of(process->pid);
-    if (!environment.has("PBS_JOBID")) break;
-    first = std::move(environment);
-  }
-  return first;
 }
 
 Result<void> check_port(uint16_t port) {
@@ -262,9 +227,7 @@ Facts real_facts(int launcher) {
   facts.is_loopback = is_loopback;
   facts.read_file = read_text;
   facts.read_stdin = read_stdin;
-  facts.job_environment = [](cluster::Adapter scheduler) {
-    return scheduler == cluster::Adapter::kSlurm ? slurm_environment() : pbs_environment();
-  };
+  facts.job_environment = [](const cluster::Adapter& scheduler) { return scheduler.first_environment(); };
   facts.munge = [] {
     auto munge = rendezvous::Munge::open();
     return munge && munge->seal(job::Token::random(), "").ok();

@@ -80,7 +80,7 @@ struct Facts {
   std::function<Result<std::string>()> read_stdin;
   // What the scheduler (Slurm or PBS) gave to the first process of this job, or step, on this node, if that is above this
   // one; nothing: unknown.
-  std::function<std::optional<Environment>(cluster::Adapter)> job_environment;
+  std::function<std::optional<Environment>(const cluster::Adapter&)> job_environment;
   // The user's key (rendezvous/user_key.h); `make` it if there is none.
   std::function<Result<std::optional<std::string>>(bool make)> user_key;
   // Does what `setup` says, beginning with the environment `before`, and makes what it leaves the environment of this

@@ -11,7 +11,6 @@
 namespace muster::cli {
 namespace {
 
-using cluster::Adapter;
 using cluster::Role;
 using cluster::Surroundings;
 
@@ -22,7 +21,7 @@ std::string were_asked(int count) {
 
 // "Slurm job 12 has 2", "this step of Slurm job 12 has 2".
 std::string has_nodes(const Surroundings& here, size_t count) {
-  const std::string job = fmt::format("{} job {}", cluster::scheduler_name(here.adapter), here.job_id);
+  const std::string job = fmt::format("{} job {}", here.adapter->title(), here.job_id);
   return here.role == Role::kHead ? fmt::format("{} has {}", job, count)
                                   : fmt::format("this step of {} has {}", job, count);
 }
@@ -54,12 +53,12 @@ Result<void> Planner::plan_here() {
   if (here_->role == Role::kTask) return plan_step(*asked, mode == "symmetric");
   if (here_->role == Role::kOneNode) return plan_small_step(*asked, mode == "symmetric");
   if (mode != "symmetric") return plan_allocation(here_->nodes, *asked);
+  const std::string on_all = here_->adapter->run_on_all(*here_);
   if (!parsed_.given(Opt::kNnodes) && here_->nodes.size() > 1)
     note(LogLevel::kWarning,
          fmt::format("--mode symmetric without --nnodes: starting on this node alone, and {}; for all of them leave "
                      "--mode out{}",
-                     has_nodes(*here_, here_->nodes.size()),
-                     here_->adapter == Adapter::kSlurm ? fmt::format(", or use {}", srun_on_all(*here_)) : ""));
+                     has_nodes(*here_, here_->nodes.size()), on_all.empty() ? "" : ", or use " + on_all));
   return plan_own_node();
 }
 
@@ -78,7 +77,7 @@ void Planner::note_strangers(const std::vector<cluster::Host>& hosts) {
   if (nodes.empty() || strangers.empty()) return;
   note(LogLevel::kWarning,
        fmt::format("{} {} not of {} job {}, which has {}", node_list(strangers), strangers.size() == 1 ? "is" : "are",
-                   cluster::scheduler_name((*here)->adapter), (*here)->job_id, node_list(nodes)));
+                   (*here)->adapter->title(), (*here)->job_id, node_list(nodes)));
 }
 
 // --mode local
@@ -110,12 +109,11 @@ void Planner::forgive_standalone(const NodeRange& asked) {
 
 // In a step $HOSTNAME is the machine that the job was submitted from: srun copies it. Nobody would host the job there.
 void Planner::forgive_submit_host() {
-  if (!here_ || here_->adapter != Adapter::kSlurm || here_->role == Role::kHead) return;
+  if (!here_ || here_->submit_host.empty()) return;
   const auto short_name = [](std::string_view name) { return name.substr(0, name.find('.')); };
-  const std::string submitted = facts_.getenv("SLURM_SUBMIT_HOST").value_or("");
+  const std::string& submitted = here_->submit_host;
   const auto is_it = [&](const cluster::Host& node) { return short_name(node.name) == short_name(submitted); };
-  if (submitted.empty() || std::ranges::any_of(here_->nodes, is_it) || std::ranges::any_of(here_->allocation, is_it))
-    return;
+  if (std::ranges::any_of(here_->nodes, is_it) || std::ranges::any_of(here_->allocation, is_it)) return;
   for (Opt id : {Opt::kMasterAddr, Opt::kRdzvEndpoint}) {
     if (!parsed_.given(id)) continue;
     auto endpoint = parse_endpoint(text(id), -1);
@@ -152,17 +150,28 @@ Result<void> Planner::plan_allocation(std::vector<cluster::Host> nodes, const No
     if (asked.min == asked.max) nodes.resize(static_cast<size_t>(asked.max));
   }
   if (nodes.size() == 1 && is_own_node(*here_, nodes[0].name, job_.host)) return plan_own_node();
-  if (here_->adapter == Adapter::kSlurm)
-    if (auto srun = facts_.find_program("srun"); !srun)
-      return Error{
-          ErrorKind::kUsage,
-          fmt::format("this is the {}, and there is no srun on PATH to start its nodes with", here_->what),
-          fmt::format("add Slurm's bin directory to PATH, or reach them with ssh: --hosts {}", given_list(nodes))};
   note_ignored({Opt::kNodeRank, Opt::kMasterAddr, Opt::kRdzvEndpoint, Opt::kLocalAddr},
                "muster starts every node of the allocation itself and tells each where to meet", "not needed");
   plan_.mode_why = here_->what;
-  return plan_fan_out(std::move(nodes), range,
-                      here_->adapter == Adapter::kPbs ? launcher::Way::kPbs : launcher::Way::kSlurm);
+  return plan_fan_out(std::move(nodes), range, *here_->adapter);
+}
+
+// What the scheduler of this job starts agents with.
+Result<void> Planner::plan_tools(launcher::FanOut& spec) {
+  spec.start.tools.words = spec.adapter->name();
+  if (!here_ || spec.adapter != here_->adapter) return {};
+  auto tools = spec.adapter->find_tools(facts_.getenv, facts_.find_program, facts_.read_file);
+  if (!tools)
+    return Error{ErrorKind::kUsage, fmt::format("this is the {}, and {}", here_->what, tools.error().message),
+                 fmt::format("{}, or reach them with ssh: --hosts {}", tools.error().hint, given_list(spec.hosts))};
+  if (!tools->warning.empty()) note(LogLevel::kWarning, tools->warning);
+  spec.start.tools = *std::move(tools);
+  spec.start.job_id = here_->job_id;
+  for (size_t i = 0; i < spec.hosts.size(); ++i)
+    if (spec.hosts[i].name == here_->node_name) spec.start.here = static_cast<int>(i);
+  for (const std::string& name : spec.adapter->variables_to_send())
+    if (const std::string* value = facts_.environment.find(name)) spec.description.environment.set(name, *value);
+  return {};
 }
 
 // --- A step of srun --------------------------------------------------------------------------------------------------
@@ -170,7 +179,7 @@ Result<void> Planner::plan_allocation(std::vector<cluster::Host> nodes, const No
 Result<void> Planner::plan_step(const NodeRange& asked, bool forced) {
   MUSTER_TRY_VOID(refuse_bound_gpus());
   bool meets = parsed_.given(Opt::kMasterAddr) || !text(Opt::kRdzvEndpoint).empty();
-  if (here_->adapter != Adapter::kSlurm) return plan_task(meets);
+  if (!here_->in_step) return plan_task(meets);
   const auto have = static_cast<int>(here_->nodes.size());
   NodeRange range = asked;
   if (!parsed_.given(Opt::kNnodes)) {
@@ -251,7 +260,7 @@ Result<void> Planner::plan_small_step(const NodeRange& asked, bool forced) {
   if (asked.max == 1 && here_->allocated > 1)
     note(LogLevel::kInfo, fmt::format("this step has 1 of the job's {} nodes: starting on {} alone; on all of them: in "
                                       "the batch script, or with {}",
-                                      here_->allocated, here_->nodes[0].name, srun_on_all(*here_)));
+                                      here_->allocated, here_->nodes[0].name, here_->adapter->run_on_all(*here_)));
   return plan_own_node();
 }
 

@@ -4,6 +4,7 @@
 #include "muster/cli/job_planner.h"
 #include "muster/cli/job_record.h"
 #include "muster/cli/node_environment.h"
+#include "muster/cluster/adapters.h"
 #include "muster/environment/assignments.h"
 #include "muster/job/worker_env.h"
 
@@ -25,12 +26,11 @@ std::string why_computed(const std::string& name) {
 
 // Devices that the user has chosen for this command hold on every node; a scheduler sets its own there.
 Result<void> Planner::forward_devices(const launcher::FanOut& spec) {
-  const bool slurm = spec.way == launcher::Way::kSlurm;
-  if (!slurm && spec.way != launcher::Way::kPbs) return {};
+  if (spec.start.job_id.empty()) return {};
   Environment chosen;
-  if (auto first = facts_.job_environment(slurm ? cluster::Adapter::kSlurm : cluster::Adapter::kPbs)) {
+  if (auto first = facts_.job_environment(*spec.adapter)) {
     chosen = devices_set_since(facts_.environment, *first);
-  } else if (slurm) {
+  } else if (spec.adapter == &cluster::slurm::adapter()) {
     DevicesInSlurm found = devices_beside_slurm(facts_.environment);
     chosen = std::move(found.chosen);
     for (const auto& [name, value] : found.guessed)
@@ -44,7 +44,7 @@ Result<void> Planner::forward_devices(const launcher::FanOut& spec) {
                    fmt::format("{}={} names devices of one node, and the job has {}", name, value, spec.hosts.size()),
                    "use numbers, or unset it"};
     note(LogLevel::kInfo,
-         fmt::format("{}={} is not {}'s: every node uses these devices", name, value, slurm ? "Slurm" : "PBS"));
+         fmt::format("{}={} is not {}'s: every node uses these devices", name, value, spec.adapter->title()));
     plan_.forwarded.push_back(fmt::format("--env={}={}", name, value));
   }
   return {};
@@ -157,7 +157,7 @@ Result<void> Planner::plan_record() {
   if (text(Opt::kRecord).empty() || plan_.env_diff) return {};
   if (auto* nodes = fan_out()) {
     nodes->agents_patience = kRecordPatience + kRecordMargin;
-    if (nodes->way != launcher::Way::kLocal) return {};
+    if (!nodes->adapter->is_local()) return {};
   }
   if (assignment_ && assignment_->position != 0) return {};
   if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan_.nodes)) {

@@ -4,6 +4,7 @@
 #include "muster/cli/job_planner.h"
 #include "muster/cli/node_environment.h"
 #include "muster/cli/verbs.h"
+#include "muster/cluster/adapters.h"
 
 // Nodes that are started from here.
 namespace muster::cli {
@@ -109,7 +110,7 @@ Result<void> Planner::plan_named_hosts() {
                    : parsed_.given(Opt::kHostfile) ? fmt::format("--hostfile names {}", hosts)
                                                    : fmt::format("--local-nodes {}", hosts);
   return plan_fan_out(std::move(named), nodes,
-                      parsed_.given(Opt::kLocalNodes) ? launcher::Way::kLocal : launcher::Way::kSsh);
+                      parsed_.given(Opt::kLocalNodes) ? cluster::local::adapter() : cluster::ssh::adapter());
 }
 
 // A host that no resolver knows may be ssh's name for this one.
@@ -125,7 +126,7 @@ Result<void> Planner::check_loopback(const std::vector<cluster::Host>& hosts) co
 }
 
 // A program, whose path may have blanks; else a command with arguments.
-Result<void> Planner::plan_ssh(cluster::ssh::Options& ssh) const {
+Result<void> Planner::plan_ssh(cluster::SshCommand& ssh) const {
   const std::string& command = text(Opt::kSsh);
   ssh.ssh = command;
   auto found = facts_.find_program(command);
@@ -140,10 +141,11 @@ Result<void> Planner::plan_ssh(cluster::ssh::Options& ssh) const {
   return about(Opt::kSsh, {ErrorKind::kUsage, found.error().message, "name the ssh to use, or install one"});
 }
 
-Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way) {
+Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes,
+                                   const cluster::Adapter& adapter) {
   launcher::FanOut spec;
-  if (way != launcher::Way::kLocal) MUSTER_TRY_VOID(check_loopback(hosts));
-  spec.way = way;
+  if (!adapter.is_local()) MUSTER_TRY_VOID(check_loopback(hosts));
+  spec.adapter = &adapter;
   spec.hosts = std::move(hosts);
   if (parsed_.given(Opt::kTokenFile) || parsed_.flag(Opt::kInsecure))
     note(LogLevel::kInfo,
@@ -159,18 +161,18 @@ Result<void> Planner::plan_fan_out(std::vector<cluster::Host> hosts, const NodeR
   spec.membership.expected = static_cast<int>(spec.hosts.size());
   for (const cluster::Host& host : spec.hosts) spec.membership.expected_hosts.push_back(host.name);
   MUSTER_TRY_VOID(plan_membership(spec.membership, false));
-  if (way == launcher::Way::kSsh) MUSTER_TRY_VOID(plan_ssh(spec.ssh));
-  spec.ssh.options = parsed_.list(Opt::kSshOption);
+  if (&adapter == &cluster::ssh::adapter()) MUSTER_TRY_VOID(plan_ssh(spec.start.ssh));
+  spec.start.ssh.options = parsed_.list(Opt::kSshOption);
   const std::string& push = text(Opt::kPushBinary);
   using cluster::Push;
-  spec.push = push == "always" ? Push::kAlways : push == "never" ? Push::kNever : Push::kAuto;
+  spec.start.push = push == "always" ? Push::kAlways : push == "never" ? Push::kNever : Push::kAuto;
   spec.ports = ports_;
   spec.interface = text(Opt::kInterface);
   spec.description.muster_version = version();
   spec.description.verb = info(verb_).name;
   spec.description.environment =
-      spec.way == launcher::Way::kLocal ? without_token(facts_.environment) : environment_to_send(facts_.environment);
-  if (way == launcher::Way::kPbs) plan_pbs(spec);
+      adapter.is_local() ? without_token(facts_.environment) : environment_to_send(facts_.environment);
+  MUSTER_TRY_VOID(plan_tools(spec));
   MUSTER_TRY_VOID(forward_devices(spec));
   plan_.nodes = std::move(spec);
   return {};

@@ -160,12 +160,12 @@ Result<int> Planner::count(Countable what) {
 void Planner::note_fewer_workers() {
   if (!here_ || facts_.gpus().count > 0) return;
   const auto nodes = static_cast<int>(here_->nodes.size());
-  if (here_->adapter == cluster::Adapter::kSlurm && here_->tasks_here > 1 && here_->node_rank.value_or(0) == 0)
+  if (here_->tasks_here > 1 && here_->node_rank.value_or(0) == 0)
     note(LogLevel::kInfo,
          fmt::format("the {0} tasks that srun started {1} become 1 worker{2}: muster starts one per GPU, and there is "
                      "none; for {0} workers{2} write muster run --nproc-per-node {0}",
                      here_->tasks_here, nodes > 1 ? "on each node" : "on this node", nodes > 1 ? " per node" : ""));
-  if (here_->adapter == cluster::Adapter::kPbs && here_->role == cluster::Role::kHead && here_->slots > nodes)
+  if (here_->role == cluster::Role::kHead && here_->slots > nodes)
     note(LogLevel::kInfo,
          fmt::format("PBS gives {} slots on {} (lines of its nodefile), and they become {}: muster starts one per GPU, "
                      "and there is none; for more write muster run --nproc-per-node {}",

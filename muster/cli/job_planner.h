@@ -92,8 +92,8 @@ class Planner {
   Error with_hint_of_hosts(Error missing) const;
   Result<void> plan_named_hosts();
   Result<void> check_loopback(const std::vector<cluster::Host>& hosts) const;
-  Result<void> plan_ssh(cluster::ssh::Options& ssh) const;
-  Result<void> plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, launcher::Way way);
+  Result<void> plan_ssh(cluster::SshCommand& ssh) const;
+  Result<void> plan_fan_out(std::vector<cluster::Host> hosts, const NodeRange& nodes, const cluster::Adapter& adapter);
   Result<std::vector<cluster::Host>> named_hosts();
 
   // job_allocation.cpp: those that a scheduler has given us, or that were preset.
@@ -115,8 +115,7 @@ class Planner {
   Endpoint derived_endpoint() const;
   std::string derived_name() const;
 
-  // job_pbs.cpp: how the other nodes of a PBS job are reached.
-  void plan_pbs(launcher::FanOut& spec);
+  Result<void> plan_tools(launcher::FanOut& spec);
 
   // job_symmetric.cpp: those that each run their own muster.
   Result<void> plan_own_node();
@@ -152,7 +151,7 @@ class Planner {
   bool alone() const { return !assignment_ && std::holds_alternative<std::monostate>(plan_.nodes); }
   launcher::FanOut* fan_out() { return std::get_if<launcher::FanOut>(&plan_.nodes); }
   // Other machines run the workers: what this one has says nothing about theirs.
-  bool elsewhere() { return fan_out() != nullptr && fan_out()->way != launcher::Way::kLocal; }
+  bool elsewhere() { return fan_out() != nullptr && !fan_out()->adapter->is_local(); }
 
   const std::string& text(Opt id) const { return parsed_.text(id); }
   bool standalone() const { return parsed_.flag(Opt::kStandalone); }

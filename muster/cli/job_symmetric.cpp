@@ -227,8 +227,7 @@ std::string Planner::job_name(const NodeRange& nodes, bool secret_given) const {
   const int allocated = here_ ? here_->allocated : 0;
   const bool spans_several = allocated > 0 && nodes.max > allocated;
   if (secret_given && (job.empty() || spans_several)) return std::string(job::Token::kAnyJob);
-  const bool in_step = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask &&
-                       nodes.max <= static_cast<int>(here_->nodes.size());
+  const bool in_step = here_ && here_->in_step && nodes.max <= static_cast<int>(here_->nodes.size());
   return in_step ? fmt::format("step {} of {}", here_->step_id, job) : job;
 }
 
@@ -238,9 +237,9 @@ Result<job::Token> Planner::token(const std::string& meeting, const NodeRange& n
   MUSTER_TRY(const std::optional<std::string> secret, given_secret());
   const std::string job = job_name(nodes, secret.has_value());
   job::Token token;
-  // All tasks of Slurm have munge, or none has; and it needs no home directory that they share.
-  const bool in_slurm = here_ && here_->adapter == cluster::Adapter::kSlurm && here_->role == cluster::Role::kTask;
-  if (!secret && !parsed_.flag(Opt::kInsecure) && in_slurm && facts_.munge()) {
+  // It needs no home directory that the nodes share.
+  const bool by_munge = here_ && here_->in_step && here_->adapter->nodes_share_munge();
+  if (!secret && !parsed_.flag(Opt::kInsecure) && by_munge && facts_.munge()) {
     spec.sealed_as = fmt::format("symmetric\n{}\n{}", job, meeting);
   } else {
     MUSTER_TRY(token, secret_token(meeting, secret));

@@ -10,7 +10,6 @@
 namespace muster::cli {
 namespace {
 
-using cluster::Adapter;
 using cluster::Role;
 using cluster::Surroundings;
 
@@ -24,7 +23,7 @@ int row_of(const std::optional<Surroundings>& here, std::optional<Mode> mode) {
       case Role::kHead:
         return is_special(*here) ? 2 : 5;
       case Role::kTask:
-        return here->adapter == Adapter::kSlurm ? 3 : 6;
+        return here->in_step ? 3 : 6;
       case Role::kOneNode:
         return 4;
       case Role::kPreset:
@@ -47,7 +46,7 @@ std::string why(const std::optional<Surroundings>& here, std::optional<Mode> mod
       case Role::kHead:
         return why_in_allocation(*here, mode);
       case Role::kTask:
-        if (here->adapter != Adapter::kSlurm) return "a task of a job whose other nodes start their own";
+        if (!here->in_step) return "a task of a job whose other nodes start their own";
         return mode == Mode::kLocal ? "a step on several nodes, of which this node alone was asked for"
                                     : "a step on several nodes: each runs its own muster";
       case Role::kOneNode:
@@ -68,26 +67,20 @@ std::string workers_of(const JobPlan& plan, const std::string& asked) {
   return fmt::format("{} worker{}", plan.job.workers, plan.job.workers == 1 ? "" : "s");
 }
 
-std::string way_of(const launcher::FanOut& spec) {
-  if (spec.way == launcher::Way::kSlurm) return "srun";
-  if (spec.way != launcher::Way::kPbs) return "ssh";
-  if (!spec.pbs.tools.tmrsh.empty()) return "pbs_tmrsh";
-  return spec.pbs.tools.attach.empty() ? "ssh" : "ssh and pbs_attach";
-}
-
 std::string would_alone(const std::optional<Surroundings>& here, const std::string& workers) {
   if (!here || here->role == Role::kWorker)
     return fmt::format("starts {} on this machine alone; others are named with --hosts", workers);
   if (here->role != Role::kOneNode) return fmt::format("starts {} on this node", workers);
   std::string would = fmt::format("starts {} on this node alone", workers);
   if (here->allocated > 1)
-    would += fmt::format("; on all {}: in the batch script, or with {}", here->allocated, srun_on_all(*here));
+    would +=
+        fmt::format("; on all {}: in the batch script, or with {}", here->allocated, here->adapter->run_on_all(*here));
   return would;
 }
 
 std::string would_fan_out(const launcher::FanOut& spec, const std::string& workers) {
   return fmt::format("starts one agent on {}{} with {}, and each starts {}", spec.hosts.size() == 1 ? "" : "each of ",
-                     node_list(spec.hosts), way_of(spec), workers);
+                     node_list(spec.hosts), spec.start.tools.words, workers);
 }
 
 std::string would_meet(const std::optional<Surroundings>& here, const launcher::Symmetric& spec,
@@ -126,11 +119,6 @@ std::optional<Mode> mode_of(const Result<JobPlan>& plan) {
 }
 
 }  // namespace
-
-std::string srun_on_all(const Surroundings& here) {
-  if (here.components > 1) return fmt::format("srun --het-group=0-{}", here.components - 1);
-  return fmt::format("srun -N {}", here.allocated);
-}
 
 std::string_view mode_name(std::optional<Mode> mode) {
   if (!mode) return "none";

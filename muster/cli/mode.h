@@ -35,9 +35,6 @@ ModeChoice describe_mode(const std::optional<cluster::Surroundings>& here, const
 // like; torchrun's default is this node, whatever there is around it.
 bool surroundings_count(Verb verb, const Parsed& parsed);
 
-// How a step has all nodes of the allocation.
-std::string srun_on_all(const cluster::Surroundings& here);
-
 // "n1, n2, n3", cut where there are many.
 std::string node_list(const std::vector<cluster::Host>& nodes);
 

@@ -99,7 +99,7 @@ int run_alone(const job::JobSpec& job, const std::function<void()>& at_end) {
 int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& arguments,
                   const std::vector<std::string>& forwarded) {
   std::error_code error;
-  spec.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
+  spec.start.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) {
     say(fmt::format("muster: error: /proc/self/exe: {}\n", error.message()));
     return kMusterFailed;
@@ -114,7 +114,7 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
   spec.description.arguments = forwarded;
   spec.description.arguments.push_back("--rdzv-id=" + spec.job.run_id);
   spec.description.arguments.insert(spec.description.arguments.end(), arguments.begin(), arguments.end());
-  if (is_scheduler(spec.way)) {
+  if (spec.adapter->agents_ask()) {
     auto chosen = rendezvous::choose_secret();
     if (!chosen) {
       say(fmt::format("muster: error: {}\n", chosen.error().text()));

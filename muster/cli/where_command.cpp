@@ -3,6 +3,7 @@
 #include "muster/cli/commands.h"
 #include "muster/cli/facts.h"
 #include "muster/cli/mode.h"
+#include "muster/cluster/adapter.h"
 
 namespace muster::cli {
 namespace {
@@ -20,7 +21,7 @@ struct TimeLeft {
 
 TimeLeft ask_time_left(const Surroundings& here) {
   if (here.job_id.empty()) return {};
-  auto left = cluster::time_left(here, Deadline::in(kAskTime));
+  auto left = here.adapter->time_left(here, Deadline::in(kAskTime));
   if (!left) return {false, std::nullopt, left.error().message};
   return {true, *left, {}};
 }
@@ -69,7 +70,7 @@ Json seconds(const TimeLeft& left) {
 
 std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& choice) {
   Json json;
-  json["adapter"] = here ? Json(cluster::adapter_name(here->adapter)) : Json();
+  json["adapter"] = here ? Json(here->adapter->name()) : Json();
   json["what"] = here ? Json(here->what) : makes_sense(choice) ? Json() : Json(kNoSense);
   json["clues"] = Json::array();
   json["nodes"] = Json::array();

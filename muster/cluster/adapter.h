@@ -1,6 +1,7 @@
 #pragma once
 
-#include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,70 +10,82 @@
 #include "muster/base/clock.h"
 #include "muster/base/environment.h"
 #include "muster/base/result.h"
-#include "muster/cluster/hosts.h"
+#include "muster/cluster/starter.h"
+#include "muster/cluster/surroundings.h"
 
 namespace muster::cluster {
 
-// What was looked at to find out where we are: shown by `muster where`.
-struct Clue {
-  std::string name;     // "SLURM_STEP_ID"
-  std::string value;    // "4294967290"
-  std::string meaning;  // "an interactive step: as in a batch script"
-  bool operator==(const Clue&) const = default;
+// A scheduler, or another way to find out about nodes and to reach them. An adapter has no state; there is one of each, a
+// folder each, and adapters.h has the list. To add a scheduler: a folder with a subclass, and its line in that list.
+// What an adapter cannot do it does not override.
+class Adapter {
+ public:
+  virtual ~Adapter() = default;
+
+  virtual std::string_view name() const = 0;  // "slurm", as JSON spells it
+  // For people: "Slurm".
+  virtual std::string_view title() const { return "the environment"; }
+
+  // --- Where this process is ---
+
+  // Nothing: this process is not in a job of this adapter. An error: it is, and the variables make no sense. Pure but for
+  // `read_file`.
+  virtual Result<std::optional<Surroundings>> detect(const GetEnv& /*getenv*/, const ReadFile& /*read_file*/) const {
+    return std::optional<Surroundings>();
+  }
+  // The number of the job around this process, as the scheduler's own commands show it: "4711_3". Empty: none. Pure.
+  virtual std::string job_number(const GetEnv& /*getenv*/) const { return {}; }
+  // The job with a name that no other job has: "Slurm job 41". Empty: none. Pure.
+  virtual std::string job_name(const GetEnv& /*getenv*/) const { return {}; }
+  // The same by the path of a cgroup, for a process without the variables. Pure.
+  virtual std::string job_of_cgroup(std::string_view /*path*/) const { return {}; }
+  // The environment that the scheduler gave to the first process of the job here. Nothing: it is not known.
+  virtual std::optional<Environment> first_environment() const { return std::nullopt; }
+  // How long the scheduler will let the job run from now on; nothing: without limit. Asks its commands (squeue, qstat).
+  virtual Result<std::optional<Duration>> time_left(const Surroundings& /*here*/, Deadline /*deadline*/) const {
+    return std::optional<Duration>();
+  }
+  // Where the scheduler itself reaches a node, whatever a resolver makes of its name. Asks its commands.
+  virtual Result<std::string> node_address(const std::string& /*node*/, Deadline /*deadline*/) const {
+    return Error{ErrorKind::kUsage, fmt::format("{} has no addresses of nodes", title()), {}};
+  }
+  // What to write in front of a program to run it on every node of the allocation: "srun -N 4". Empty: nothing does. Pure.
+  virtual std::string run_on_all(const Surroundings& /*here*/) const { return {}; }
+
+  // --- The secret that the nodes of a job share ---
+
+  // True if agents ask for their description, with the token in it, because the scheduler passes on no private stdin
+  // (rendezvous/shared_secret.h). Otherwise both are written to their stdin.
+  virtual bool agents_ask() const { return false; }
+  // True if either all nodes of a job run munged or none does.
+  virtual bool nodes_share_munge() const { return false; }
+
+  // --- How agents are started ---
+
+  // True if the nodes are simulated: all agents run on this machine.
+  virtual bool is_local() const { return false; }
+  // An error: the nodes cannot be started from here.
+  virtual Result<Tools> find_tools(const GetEnv& /*getenv*/, const FindProgram& /*find_program*/,
+                                   const ReadFile& /*read_file*/) const {
+    return Tools{.paths = {}, .words = std::string(name()), .warning = {}};
+  }
+  // The variables of the launcher that agents need besides those that every agent is sent.
+  virtual std::vector<std::string> variables_to_send() const { return {}; }
+  // Makes the environment of the node at `position` of the launcher's.
+  virtual void move_to_node(Environment& /*environment*/, int /*position*/) const {}
+  // Null: it starts no agents. `environment`: of the commands that start them.
+  virtual std::unique_ptr<Starter> make_starter(net::EventLoop& /*loop*/, const StartOptions& /*options*/,
+                                                const Environment& /*environment*/,
+                                                Starter::Handlers /*handlers*/) const {
+    return nullptr;
+  }
 };
-
-// Who knows where this process is.
-enum class Adapter { kSlurm, kPbs, kPreset, kWorker };
-std::string_view adapter_name(Adapter adapter);    // "slurm", "pbs", "preset", "worker"
-std::string_view scheduler_name(Adapter adapter);  // as people say it: "Slurm", "PBS"; else "the environment"
-
-// What this process is to the job around it.
-enum class Role {
-  kHead,     // the batch script, or a shell in an allocation: the nodes are started from here
-  kTask,     // one task of a step on several nodes: every node runs its own muster
-  kOneNode,  // of a step that has one node, in an allocation that may have more
-  kPreset,   // no scheduler, but somebody wrote down what a torchrun on this node needs: PET_*, MASTER_ADDR …
-  kWorker,   // inside a worker of muster, torchrun or another launcher: the allocation is that job's, not ours
-};
-
-// Where this process is, as one adapter understands it.
-struct Surroundings {
-  Adapter adapter = Adapter::kPreset;
-  Role role = Role::kHead;
-  std::string what;  // in words: "batch script of Slurm job 12 (train) on 2 nodes"
-  std::vector<Clue> clues;
-  std::string job_id, job_name;
-  std::string step_id;      // of a kTask, kOneNode; several steps of one job do not collide
-  std::vector<Host> nodes;  // of the allocation, or of the step where there is one; in the scheduler's order, each once
-  int allocated = 0;        // how many nodes the whole allocation has
-  int components = 1;       // of a heterogeneous job of Slurm
-  std::vector<Host> allocation;                 // those, where `nodes` are fewer
-  std::optional<int> node_rank;                 // of this node among `nodes`
-  std::string node_name;                        // what the scheduler calls this node
-  int tasks_here = 1, local_task = 0;           // of the step on this node, and which of them this is
-  int slots = 0;                                // of a PBS job: lines of its nodefile
-  bool gpus_bound_to_tasks = false;             // each task sees only its own
-  std::vector<int> bound_cpus;                  // where each task here has CPUs of its own: those of all of them
-  bool terminal = false;                        // of a kTask: a shell (srun --pty) that runs on this node alone
-  std::string master_addr;                      // kPreset
-  std::optional<int> master_port, world_nodes;  // kPreset
-};
-
-using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
 // Asks every adapter in turn; the first that finds itself answers. Nothing: no scheduler, no preset. An error: there is
 // one, and what it says makes no sense (a nodefile that is not there). Pure but for `read_file`.
 Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile& read_file);
 
-// The job of Slurm or PBS around this process, as squeue and qstat show it: "4711", "4711_3" of an array, "12[3]".
-// Empty: none. Pure.
+// The job of the scheduler around this process: the first job_number() there is. Pure.
 std::string scheduler_job(const GetEnv& getenv);
-
-// How long the scheduler will let the job run from now on; nothing: without limit. Asks its commands (squeue, qstat),
-// and gives up at the deadline.
-Result<std::optional<Duration>> time_left(const Surroundings& here, Deadline deadline);
-
-// Where the scheduler itself reaches a node, whatever a resolver makes of its name. Asks its commands, likewise.
-Result<std::string> node_address(Adapter adapter, const std::string& node, Deadline deadline);
 
 }  // namespace muster::cluster

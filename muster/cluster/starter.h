@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,7 +54,37 @@ struct Fetch {
   bool munge = false;                  // the token comes sealed by munge; else from the user's key and the nonce
   bool operator==(const Fetch&) const = default;
 };
-// argv of such an agent: words that no shell sees anything in (an IPv6 address stands without its brackets), if
+
+// The ssh to use: --ssh and --ssh-option.
+struct SshCommand {
+  std::string ssh = "ssh";             // looked up through PATH
+  std::vector<std::string> arguments;  // of that command
+  std::vector<std::string> options;    // each behind -o
+};
+
+// The commands of a scheduler that this machine has.
+struct Tools {
+  std::map<std::string, std::string> paths;  // by name: "pbs_tmrsh"
+  std::string words;                         // what agents are started with: "srun", "ssh and pbs_attach"
+  std::string warning;                       // what the user should know about that; empty: nothing
+  std::string path(const std::string& name) const {
+    auto found = paths.find(name);
+    return found == paths.end() ? std::string() : found->second;
+  }
+};
+
+// What an adapter needs to start agents. Each takes what concerns it.
+struct StartOptions {
+  std::string program;  // our own binary: absolute path
+  Push push = Push::kAuto;
+  SshCommand ssh;
+  Tools tools;
+  Fetch fetch;
+  std::string job_id;  // the scheduler's
+  int here = -1;       // position of the node that this process runs on; -1: it runs on none of them
+};
+
+// argv of an agent that fetches: words that no shell sees anything in (an IPv6 address stands without its brackets), if
 // `program` is one. `name`: the host's in the
 // launcher's list; empty: what the scheduler calls the node it runs on, else the machine's own name.
 std::vector<std::string> fetch_command(const std::string& program, const Fetch& fetch, const std::string& name = {});

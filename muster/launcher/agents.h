@@ -8,7 +8,7 @@
 
 namespace muster::launcher {
 
-// The starter for a job's way. `endpoints`: of the coordinator, for agents that ask for their description.
+// The starter of the job. `endpoints`: of the coordinator, for agents that ask for their description.
 std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
                                                net::EventLoop& loop, cluster::Starter::Handlers handlers);
 

@@ -114,7 +114,7 @@ Result<void> FanOutRun::prepare() {
   if (!spec_.job.events_file.empty()) MUSTER_TRY_VOID(head_.open_events(spec_.job.events_file));
   MUSTER_TRY(net::Listener listener, open_door(spec_.ports));
   report::remove_old_report(spec_.job);
-  if (spec_.way == Way::kLocal) {
+  if (spec_.adapter->is_local()) {
     endpoints_ = {fmt::format("127.0.0.1:{}", listener.port)};
   } else {
     std::vector<std::string> names;
@@ -187,7 +187,7 @@ void FanOutRun::start_agent(int position) {
   place.error.clear();
   place.ended = false;
   const cluster::Host& host = spec_.hosts[static_cast<size_t>(position)];
-  if (spec_.way != Way::kLocal) names_.ask(host.name.substr(host.name.rfind('@') + 1));  // who logs in is ssh's
+  if (!spec_.adapter->is_local()) names_.ask(host.name.substr(host.name.rfind('@') + 1));  // who logs in is ssh's
   starter_->start(position, host, description_for(spec_, endpoints_, position));
 }
 

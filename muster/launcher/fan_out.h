@@ -4,36 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "muster/cluster/adapter.h"
 #include "muster/cluster/description.h"
-#include "muster/cluster/hosts.h"
-#include "muster/cluster/pbs/starter.h"
-#include "muster/cluster/ssh/starter.h"
 #include "muster/job/spec.h"
 #include "muster/rendezvous/membership.h"
 #include "muster/rendezvous/shared_secret.h"
 
 namespace muster::launcher {
 
-// How an agent comes to a node.
-enum class Way {
-  kSsh,
-  kLocal,  // simulated nodes: agents on this machine, each a host of its own
-  kSlurm,  // srun, within the allocation
-  kPbs,    // pbs_tmrsh, or ssh with pbs_attach, within the job
-};
-// A scheduler starts its agents, which then ask for their description.
-inline bool is_scheduler(Way way) { return way == Way::kSlurm || way == Way::kPbs; }
-
 // A job on several nodes that this process starts: `muster run --hosts`, `--hostfile`, `--local-nodes`, or inside an
 // allocation.
 struct FanOut {
   job::JobSpec job;  // for what this process itself does: console, signals, report
   std::vector<cluster::Host> hosts;
-  Way way = Way::kSsh;
-  std::string program;  // our own binary: absolute path
-  cluster::Push push = cluster::Push::kAuto;
-  cluster::ssh::Options ssh;  // but for program and push
-  cluster::pbs::Options pbs;  // but for program, fetch and ssh
+  const cluster::Adapter* adapter = nullptr;  // starts the agents; never null in a plan
+  cluster::StartOptions start;                // but for fetch
   cluster::Description
       description;  // of every agent, but for what is its own: token, endpoints, host, position, workers
   rendezvous::SharedSecret secret;  // chosen by choose_secret() if agents ask for their description

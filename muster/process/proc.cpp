@@ -77,6 +77,15 @@ std::vector<ProcStat> tree_below(pid_t root, const std::vector<ProcStat>& all) {
   return result;
 }
 
+Environment first_environment(pid_t pid) {
+  Environment environment;
+  auto block = read_file(fmt::format("/proc/{}/environ", pid));
+  for (std::string_view entry : split(block ? std::string_view(*block) : std::string_view(), '\0'))
+    if (const size_t equals = entry.find('='); equals != std::string_view::npos)
+      environment.add(entry.substr(0, equals), entry.substr(equals + 1));
+  return environment;
+}
+
 bool has_entry(std::string_view environ_block, std::string_view entry) {
   for (std::string_view each : split(environ_block, '\0')) {
     if (each == entry) return true;

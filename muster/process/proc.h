@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/base/environment.h"
+
 namespace muster::process {
 
 // What we use of /proc/<pid>/stat.
@@ -36,6 +38,9 @@ std::vector<ProcStat> all_processes();
 
 // Those of `all` that are below `root`, each after its parent.
 std::vector<ProcStat> tree_below(pid_t root, const std::vector<ProcStat>& all);
+
+// What a process was started with, whatever it has set since; empty if it cannot be read.
+Environment first_environment(pid_t pid);
 
 // Whether a block of NAME=value entries, each ended by NUL, has this very entry.
 bool has_entry(std::string_view environ_block, std::string_view entry);

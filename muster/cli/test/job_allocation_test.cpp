@@ -12,7 +12,6 @@ namespace {
 using namespace test;
 using launcher::FanOut;
 using launcher::Symmetric;
-using launcher::Way;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Hosts = Symmetric::Hosts;
@@ -46,7 +45,7 @@ bool local(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
 TEST(Allocation, ABatchScriptStartsItsNodes) {
   for (const char* name : {"batch-2-nodes", "batch-plain", "batch-3-tasks", "salloc", "salloc-interactive-step"}) {
     const FanOut spec = fan_out(inside(name), {"train.py"});
-    EXPECT_EQ(spec.way, Way::kSlurm) << name;
+    EXPECT_EQ(spec.adapter->name(), "slurm") << name;
     EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2")) << name;
     EXPECT_EQ(spec.membership.min_nodes, 2);
     EXPECT_EQ(spec.membership.max_nodes, 2);
@@ -185,7 +184,7 @@ TEST(Allocation, PbsStartsItsNodesToo) {
                        {"PBS_TASKNUM", "1"}};
   machine.texts["/nodefile"] = "p1\np1\np2\np1\n";
   const FanOut spec = fan_out(machine, {"train.py"});
-  EXPECT_EQ(spec.way, Way::kPbs);
+  EXPECT_EQ(spec.adapter->name(), "pbs");
   EXPECT_THAT(names(spec.hosts), ElementsAre("p1", "p2"));
   EXPECT_THAT(machine.error({"--nnodes=3", "train.py"}), HasSubstr("3 nodes were asked for, and PBS job 2.p0 has 2"));
   machine.texts.clear();

@@ -19,7 +19,7 @@ using testing::Not;
 using testing::SizeIs;
 using Hosts = Symmetric::Hosts;
 using StdinKind = job::StdinSpec::Kind;
-using Push = cluster::ssh::Options::Push;
+using cluster::Push;
 
 constexpr const char* kFreshId = "00000000-0000-4000-8000-0000000000ff";
 
@@ -31,7 +31,7 @@ TEST(FanOutOptions, HostsAreTheNodes) {
   EXPECT_THAT(names(spec.hosts), ElementsAre("n1", "n2", "n3", "n4"));
   EXPECT_EQ(spec.hosts[0].workers, std::nullopt);
   EXPECT_EQ(spec.hosts[1].workers, 4);
-  EXPECT_EQ(spec.way, launcher::Way::kSsh);
+  EXPECT_EQ(spec.adapter->name(), "ssh");
   EXPECT_EQ(spec.membership.min_nodes, 4);
   EXPECT_EQ(spec.membership.max_nodes, 4);
   EXPECT_EQ(spec.membership.expected, 4);
@@ -40,9 +40,9 @@ TEST(FanOutOptions, HostsAreTheNodes) {
   EXPECT_EQ(spec.job.run_id, kFreshId);
   EXPECT_EQ(spec.job.membership, std::nullopt) << "the launcher is not a member";
   EXPECT_EQ(spec.description.verb, "run");
-  EXPECT_EQ(spec.ssh.ssh, "ssh");
-  EXPECT_EQ(spec.push, Push::kAuto);
-  EXPECT_THAT(spec.ssh.options, IsEmpty());
+  EXPECT_EQ(spec.start.ssh.ssh, "ssh");
+  EXPECT_EQ(spec.start.push, Push::kAuto);
+  EXPECT_THAT(spec.start.ssh.options, IsEmpty());
 }
 
 TEST(FanOutOptions, AHostfileSaysTheSame) {
@@ -60,7 +60,7 @@ TEST(FanOutOptions, AHostfileSaysTheSame) {
 TEST(FanOutOptions, SimulatedNodesHaveNames) {
   Machine machine;
   FanOut spec = fan_out(machine, {"--local-nodes=3", "--nproc-per-node=2", "train.py"});
-  EXPECT_EQ(spec.way, launcher::Way::kLocal);
+  EXPECT_EQ(spec.adapter->name(), "local");
   EXPECT_THAT(names(spec.hosts), ElementsAre("node0", "node1", "node2"));
   EXPECT_THAT(machine.error({"--local-nodes=0", "train.py"}),
               HasSubstr("--local-nodes: 0 is out of range; write 1 to"));
@@ -115,10 +115,10 @@ TEST(FanOutOptions, SshIsSteered) {
   machine.programs["/opt/ssh"] = "/opt/ssh";
   FanOut spec = fan_out(machine, {"--hosts=n1", "--ssh=/opt/ssh", "--ssh-option=ProxyJump=a,b", "--ssh-option",
                                   "Port=7", "--push-binary=never", "train.py"});
-  EXPECT_EQ(spec.ssh.ssh, "/opt/ssh");
-  EXPECT_THAT(spec.ssh.options, ElementsAre("ProxyJump=a,b", "Port=7"));
-  EXPECT_EQ(spec.push, Push::kNever);
-  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--push-binary=always", "train.py"}).push, Push::kAlways);
+  EXPECT_EQ(spec.start.ssh.ssh, "/opt/ssh");
+  EXPECT_THAT(spec.start.ssh.options, ElementsAre("ProxyJump=a,b", "Port=7"));
+  EXPECT_EQ(spec.start.push, Push::kNever);
+  EXPECT_EQ(fan_out(machine, {"--hosts=n1", "--push-binary=always", "train.py"}).start.push, Push::kAlways);
   EXPECT_THAT(machine.error({"--hosts=n1", "--push-binary=x", "train.py"}), HasSubstr("choose auto, always, never"));
 }
 

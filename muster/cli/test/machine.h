@@ -102,7 +102,7 @@ struct Machine {
       if (trim(found->second).empty()) return usage_error("'{}' is empty", path);
       return std::string(trim(found->second));
     };
-    facts.job_environment = [this](cluster::Adapter) { return job_environment; };
+    facts.job_environment = [this](const cluster::Adapter&) { return job_environment; };
     facts.is_directory = [](const std::string& path) { return !path.starts_with("/missing"); };
     facts.read_stdin = [this]() -> Result<std::string> { return text_on_stdin; };
     facts.munge = [this] { return has_munge; };

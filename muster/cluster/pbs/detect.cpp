@@ -30,7 +30,6 @@ class Detection {
     const std::string kind = value("PBS_ENVIRONMENT");
     if (kind != "PBS_BATCH" && kind != "PBS_INTERACTIVE") return std::optional<Surroundings>();
     interactive_ = kind == "PBS_INTERACTIVE";
-    here_.adapter = Adapter::kPbs;
     clue("PBS_ENVIRONMENT", kind, interactive_ ? "an interactive job" : "a job");
     MUSTER_TRY_VOID(find_job());
     MUSTER_TRY_VOID(find_role());

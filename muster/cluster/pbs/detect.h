@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "muster/cluster/adapter.h"
+#include "muster/cluster/surroundings.h"
 
 namespace muster::cluster::pbs {
 

@@ -48,13 +48,14 @@ class TmrshStarter final : public Starter {
 
 void TmrshStarter::start(int position, const Host& host, std::string /*description*/) {
   MUSTER_CHECK(!tasks_.contains(position));
-  std::vector<std::string> argv = {options_.tools.tmrsh, host.name};
+  const std::string tmrsh = options_.tools.path("pbs_tmrsh");
+  std::vector<std::string> argv = {tmrsh, host.name};
   for (std::string& word : fetch_command(options_.program, options_.fetch, host.name)) argv.push_back(std::move(word));
-  auto link = Link::open(loop_, {.program = options_.tools.tmrsh, .argv = std::move(argv), .environment = environment_},
-                         Link::Kill::kGroup,
-                         {.output = {},  // its task's goes to the job's files
-                          .said = [this, position](std::string_view line) { tasks_[position].last_line = line; },
-                          .ended = [this, position](const process::ExitStatus& status) { ended(position, status); }});
+  auto link =
+      Link::open(loop_, {.program = tmrsh, .argv = std::move(argv), .environment = environment_}, Link::Kill::kGroup,
+                 {.output = {},  // its task's goes to the job's files
+                  .said = [this, position](std::string_view line) { tasks_[position].last_line = line; },
+                  .ended = [this, position](const process::ExitStatus& status) { ended(position, status); }});
   if (!link) return failed_later(position, std::move(link).error());
   Task& task = tasks_[position];
   task.link = *std::move(link);
@@ -136,9 +137,9 @@ class PbsStarter final : public Starter {
 // Over ssh an array's job, "7[3].p0", must not be a pattern to the shell there.
 std::unique_ptr<Starter> make_ssh_starter(net::EventLoop& loop, const Options& options, const Environment& environment,
                                           Starter::Handlers handlers) {
-  ssh::Options ssh = options.ssh;
-  if (!options.tools.attach.empty()) {
-    ssh.wrapper = {shell_quote(options.tools.attach), "-j", shell_quote(options.job_id)};
+  ssh::Options ssh = ssh::options_from(options);
+  if (const std::string attach = options.tools.path("pbs_attach"); !attach.empty()) {
+    ssh.wrapper = {shell_quote(attach), "-j", shell_quote(options.job_id)};
     ssh.wrapper_error = explain_attach;
   }
   return ssh::make_starter(loop, std::move(ssh), environment, std::move(handlers));
@@ -156,7 +157,7 @@ std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& optio
                                       Starter::Handlers handlers) {
   auto near = local::make_starter(loop, options.program, environment, handlers);
   std::unique_ptr<Starter> far;
-  if (options.tools.tmrsh.empty()) {
+  if (options.tools.path("pbs_tmrsh").empty()) {
     far = make_ssh_starter(loop, options, environment, std::move(handlers));
   } else {
     far = std::make_unique<TmrshStarter>(loop, options, std::move(environment), std::move(handlers));

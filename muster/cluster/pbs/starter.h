@@ -2,19 +2,13 @@
 
 #include <string>
 
-#include "muster/cluster/pbs/tools.h"
 #include "muster/cluster/ssh/starter.h"
 #include "muster/cluster/starter.h"
 
 namespace muster::cluster::pbs {
 
-struct Options {
-  std::string program;  // our own binary: absolute path, the same on every node for pbs_tmrsh
-  Fetch fetch;
-  std::string job_id;
-  int here = 0;  // position of the node we are on
-  Tools tools;
-  ssh::Options ssh;                                    // where there is no pbs_tmrsh
+// The program must be under the same path on every node for pbs_tmrsh.
+struct Options : StartOptions {
   Duration answer_timeout = std::chrono::seconds(60);  // until an agent has asked for its description
 };
 

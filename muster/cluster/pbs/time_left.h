@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "muster/cluster/adapter.h"
+#include "muster/cluster/surroundings.h"
 
 namespace muster::cluster::pbs {
 

@@ -18,13 +18,20 @@ Tools find_tools(const GetEnv& getenv, const FindProgram& find_program, const Re
   if (auto conf = read_file(getenv("PBS_CONF_FILE").value_or("/etc/pbs.conf")))
     if (const std::string exec = pbs_exec(*conf); !exec.empty()) folders.push_back(exec + "/bin/");
   folders.emplace_back("/opt/pbs/bin/");
-  auto find = [&](const std::string& name) -> std::string {
-    if (auto path = find_program(name)) return *path;
-    for (const std::string& folder : folders)
-      if (auto path = find_program(folder + name)) return *path;
-    return {};
-  };
-  return {find("pbs_tmrsh"), find("pbs_attach")};
+  Tools tools;
+  for (const std::string name : {"pbs_tmrsh", "pbs_attach"}) {
+    auto path = find_program(name);
+    for (auto folder = folders.begin(); !path && folder != folders.end(); ++folder) path = find_program(*folder + name);
+    if (path) tools.paths[name] = *path;
+  }
+  tools.words = tools.paths.contains("pbs_tmrsh")    ? "pbs_tmrsh"
+                : tools.paths.contains("pbs_attach") ? "ssh and pbs_attach"
+                                                     : "ssh";
+  if (tools.paths.empty())
+    tools.warning =
+        "there is neither pbs_tmrsh nor pbs_attach, on PATH or where PBS is: nodes are reached over plain ssh, and PBS "
+        "does not know of what runs there";
+  return tools;
 }
 
 }  // namespace muster::cluster::pbs

@@ -33,7 +33,6 @@ class Detection {
   explicit Detection(const GetEnv& getenv) : getenv_(getenv) {}
 
   Result<std::optional<Surroundings>> run() {
-    here_.adapter = Adapter::kSlurm;
     here_.job_id = take({"SLURM_JOB_ID", "SLURM_JOBID"}, "the job");
     if (here_.job_id.empty()) return std::optional<Surroundings>();
     here_.job_name = take({"SLURM_JOB_NAME"}, "its name");
@@ -129,6 +128,8 @@ class Detection {
     MUSTER_TRY(here_.nodes, hosts({"SLURM_STEP_NODELIST"}, "of this step"));
     if (here_.nodes.empty()) here_.nodes = allocation;
     here_.role = here_.nodes.size() > 1 ? Role::kTask : Role::kOneNode;
+    here_.in_step = here_.role == Role::kTask;
+    here_.submit_host = getenv_("SLURM_SUBMIT_HOST").value_or("");
     MUSTER_TRY(const int64_t node, number({"SLURM_NODEID"}, 0, "number of this node in the step"));
     if (here_.nodes.empty()) return {};  // run() says so
     if (node >= static_cast<int64_t>(here_.nodes.size()))

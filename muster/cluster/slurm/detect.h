@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/cluster/adapter.h"
+#include "muster/cluster/surroundings.h"
 
 namespace muster::cluster::slurm {
 

@@ -10,7 +10,7 @@
 #include "muster/base/clock.h"
 #include "muster/base/fd.h"
 #include "muster/base/result.h"
-#include "muster/cluster/adapter.h"
+#include "muster/cluster/surroundings.h"
 
 namespace muster::cluster::slurm {
 

@@ -9,10 +9,7 @@
 
 namespace muster::cluster::slurm {
 
-struct Options {
-  std::string program;  // our own binary: absolute path, tried on every node first
-  Push push = Push::kAuto;
-  Fetch fetch;
+struct Options : StartOptions {
   std::string srun = "srun", scontrol = "scontrol";    // looked up through PATH
   Duration answer_timeout = std::chrono::seconds(60);  // until an agent has asked for its description
 };

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-#include "muster/cluster/adapter.h"
+#include "muster/cluster/surroundings.h"
 
 namespace muster::cluster::slurm {
 

@@ -380,6 +380,14 @@ void SshStarter::fail_later(int position, Error error) {
 
 }  // namespace
 
+Options options_from(const StartOptions& options) {
+  Options own;
+  static_cast<SshCommand&>(own) = options.ssh;
+  own.program = options.program;
+  own.push = options.push;
+  return own;
+}
+
 std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, Environment environment,
                                       Starter::Handlers handlers) {
   return std::make_unique<SshStarter>(loop, std::move(options), std::move(environment), std::move(handlers));

@@ -8,11 +8,8 @@
 
 namespace muster::cluster::ssh {
 
-struct Options {
-  std::string ssh = "ssh";             // --ssh: looked up through PATH
-  std::vector<std::string> arguments;  // --ssh: those of its command
-  std::vector<std::string> options;    // --ssh-option, each behind -o
-  std::string program;                 // our own binary: absolute path, tried on the other side first
+struct Options : SshCommand {
+  std::string program;  // our own binary: absolute path, tried on the other side first
   using Push = cluster::Push;
   Push push = Push::kAuto;
   std::string binary = "/proc/self/exe";  // what is sent
@@ -24,6 +21,9 @@ struct Options {
   Duration connect_timeout = std::chrono::seconds(10);
   Duration answer_timeout = std::chrono::seconds(60);  // for the first word of the agent, beyond connect_timeout
 };
+
+// What of the options of any adapter concerns ssh.
+Options options_from(const StartOptions& options);
 
 // The remote command is made of plain words only, whatever shell is there:
 //   <program> agent                              the same path as here

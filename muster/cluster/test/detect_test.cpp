@@ -78,7 +78,7 @@ TEST(SchedulerJob, IsWhatTheCommandsShow) {
 
 TEST(SlurmDetect, BatchScript) {
   const Surroundings found = here(recorded("batch-2-nodes"));
-  EXPECT_EQ(found.adapter, Adapter::kSlurm);
+  EXPECT_EQ(found.adapter->name(), "slurm");
   EXPECT_EQ(found.role, Role::kHead);
   EXPECT_EQ(found.what, "batch script of Slurm job 1 (train) on 2 nodes");
   EXPECT_EQ(found.job_id, "1");
@@ -294,7 +294,7 @@ TEST(SlurmTimeLeft, OfItsOwnComponent) {
 
 TEST(PresetDetect, TorchrunsOwnVariables) {
   const Surroundings found = here({{"PET_NNODES", "2"}, {"PET_NODE_RANK", "1"}, {"PET_MASTER_ADDR", "head"}});
-  EXPECT_EQ(found.adapter, Adapter::kPreset);
+  EXPECT_EQ(found.adapter->name(), "preset");
   EXPECT_EQ(found.role, Role::kPreset);
   EXPECT_EQ(meaning(found, "PET_NODE_RANK"), "as --node-rank");
   EXPECT_EQ(found.world_nodes, std::nullopt);  // the options have it

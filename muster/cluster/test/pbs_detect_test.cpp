@@ -5,7 +5,7 @@
 
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
-#include "muster/cluster/pbs/detect.h"
+#include "muster/cluster/adapter.h"
 #include "muster/cluster/pbs/time_left.h"
 
 namespace muster::cluster::pbs {
@@ -40,7 +40,7 @@ Result<std::optional<Surroundings>> detect_in(const Variables& variables) {
     auto found = variables.find(name);
     return found == variables.end() ? std::nullopt : std::optional(found->second);
   };
-  return detect(getenv, [](const std::string& path) { return read_file(kData + path); });
+  return cluster::detect(getenv, [](const std::string& path) { return read_file(kData + path); });
 }
 
 Surroundings found(const Variables& variables) {
@@ -74,7 +74,7 @@ TEST(PbsDetect, NothingOutsideOfAJob) {
 
 TEST(PbsDetect, TheScript) {
   const Surroundings here = found("script");
-  EXPECT_EQ(here.adapter, Adapter::kPbs);
+  EXPECT_EQ(here.adapter->name(), "pbs");
   EXPECT_EQ(here.role, Role::kHead);
   EXPECT_EQ(here.what, "batch script of PBS job 0.ctl (train) on 2 nodes");
   EXPECT_EQ(here.job_id, "0.ctl");

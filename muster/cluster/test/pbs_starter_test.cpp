@@ -34,12 +34,18 @@ Tools tools(const std::set<std::string>& programs, const std::string& conf = "",
 }
 
 TEST(PbsTools, OnPathElseWherePbsIs) {
-  EXPECT_EQ(tools({}), (Tools{"", ""}));
-  EXPECT_EQ(tools({"pbs_tmrsh", "/opt/pbs/bin/pbs_tmrsh", "/opt/pbs/bin/pbs_attach"}),
-            (Tools{"/on/path/pbs_tmrsh", "/opt/pbs/bin/pbs_attach"}));
-  EXPECT_EQ(tools({"/usr/pbs/bin/pbs_tmrsh", "/opt/pbs/bin/pbs_tmrsh"}, "PBS_SERVER=p0\nPBS_EXEC=/usr/pbs\n").tmrsh,
+  EXPECT_THAT(tools({}).paths, ::testing::IsEmpty());
+  EXPECT_EQ(tools({}).words, "ssh");
+  EXPECT_NE(tools({}).warning, "");
+  const Tools both = tools({"pbs_tmrsh", "/opt/pbs/bin/pbs_tmrsh", "/opt/pbs/bin/pbs_attach"});
+  EXPECT_EQ(both.path("pbs_tmrsh"), "/on/path/pbs_tmrsh");
+  EXPECT_EQ(both.path("pbs_attach"), "/opt/pbs/bin/pbs_attach");
+  EXPECT_EQ(both.words, "pbs_tmrsh");
+  EXPECT_EQ(both.warning, "");
+  EXPECT_EQ(tools({"/usr/pbs/bin/pbs_tmrsh", "/opt/pbs/bin/pbs_tmrsh"}, "PBS_SERVER=p0\nPBS_EXEC=/usr/pbs\n")
+                .path("pbs_tmrsh"),
             "/usr/pbs/bin/pbs_tmrsh");
-  EXPECT_EQ(tools({"/a/bin/pbs_attach"}, "", "/a").attach, "/a/bin/pbs_attach");
+  EXPECT_EQ(tools({"/a/bin/pbs_attach"}, "", "/a").path("pbs_attach"), "/a/bin/pbs_attach");
 }
 
 TEST(PbsTools, Conf) {
@@ -104,7 +110,8 @@ class PbsStarterTest : public ::testing::Test {
     options.program = dir_.script("muster", "read line; echo here $line >&2; read more");
     options.fetch = {.endpoints = {"10.0.0.1:4711"}, .nonce = "abcd", .munge = false};
     options.job_id = "2.p0";
-    options.tools.tmrsh = dir_.script("pbs_tmrsh", tool);
+    options.here = 0;
+    options.tools.paths["pbs_tmrsh"] = dir_.script("pbs_tmrsh", tool);
     options.answer_timeout = answer_timeout;
     starter_ = make_starter(loop_, options, {{"PATH", "/usr/bin:/bin"}, {"DIR", dir_.path()}}, told_.handlers());
   }
@@ -183,9 +190,9 @@ TEST_F(PbsStarterTest, AnAbandonedOneSaysNothingMore) {
 
 TEST_F(PbsStarterTest, WithoutPbsTmrshOverSshAndAttached) {
   Options options;
-  options.program = options.ssh.program = "/opt/muster";
+  options.program = "/opt/muster";
   options.job_id = "7[3].p0";
-  options.tools.attach = "/opt/pbs/bin/pbs_attach";
+  options.tools.paths["pbs_attach"] = "/opt/pbs/bin/pbs_attach";
   options.ssh.ssh = dir_.script("ssh", "echo \"$@\" >$DIR/log; echo 'pbs_attach: tm_attach: bad (1)' >&2; exit 1");
   starter_ = make_starter(loop_, options, {{"PATH", "/usr/bin:/bin"}, {"DIR", dir_.path()}}, told_.handlers());
   starter_->start(1, {"p2", {}}, "secret");

@@ -1,4 +1,4 @@
-#include "muster/cluster/preset/detect.h"
+#include "muster/cluster/adapters.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@ class Detection {
   explicit Detection(const GetEnv& getenv) : getenv_(getenv) {}
 
   Result<std::optional<Surroundings>> run() {
-    here_.adapter = Adapter::kPreset;
     here_.role = Role::kPreset;
     if (getenv_("LOCAL_RANK")) return std::optional<Surroundings>();
     if (getenv_("PET_NNODES") && (getenv_("PET_MASTER_ADDR") || getenv_("PET_RDZV_ENDPOINT")))
@@ -80,8 +79,19 @@ class Detection {
   Surroundings here_;
 };
 
+class PresetAdapter final : public Adapter {
+ public:
+  std::string_view name() const override { return "preset"; }
+  Result<std::optional<Surroundings>> detect(const GetEnv& getenv, const ReadFile& /*read_file*/) const override {
+    return Detection(getenv).run();
+  }
+};
+
 }  // namespace
 
-Result<std::optional<Surroundings>> detect(const GetEnv& getenv) { return Detection(getenv).run(); }
+const Adapter& adapter() {
+  static const PresetAdapter only;
+  return only;
+}
 
 }  // namespace muster::cluster::preset
