@@ -10,6 +10,17 @@
 
 namespace muster::rendezvous {
 
+// The length that a sealed frame begins with: kLengthSize bytes.
+inline size_t frame_size(std::string_view bytes) {
+  size_t size = 0;
+  for (size_t i = 0; i < kLengthSize; ++i) size |= size_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  return size;
+}
+
+inline Error peer_error(std::string message, std::string hint = {}) {
+  return {ErrorKind::kPeer, std::move(message), std::move(hint)};
+}
+
 // Channel, with what only the door and the connector need to know of it.
 //
 //   client: kServerHello ──▶ kEntry ──▶ kOpen
