@@ -129,7 +129,7 @@ Result<void> FanOutRun::prepare() {
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
   if (coordinator_->failure()) return *coordinator_->failure();
   coordinator_->listen(std::move(listener.fd));
-  status_ = StatusServer::open(loop_, console_.log(), spec_.job, *coordinator_, head_, "fan-out");
+  status_ = StatusServer::open(loop_, console_.log(), spec_.job, coordinator_->engine(), head_, "fan-out");
   console_.on_room([this] {  // one acknowledgement is for both streams
     if (console_.has_room(job::Stream::kStdout) && console_.has_room(job::Stream::kStderr)) coordinator_->take_output();
   });

@@ -174,6 +174,10 @@ void Head::round_started(const State& state) {
   console_.log().debug("round {}: all workers of {} nodes are started", state.round, state.members.size());
 }
 
+void Head::worker_failed(const Node& node, const rendezvous::WorkerFailed& failed) {
+  console_.log().info("rank {} on {} failed: {}", failed.rank, node.join.host, failed.what);
+}
+
 rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOutcomes>& nodes) {
   round_ = judged_round_ = round;
   outcomes_.clear();
@@ -210,7 +214,7 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
   return failure;
 }
 
-std::string Head::ended(const Decision& decision) {
+std::string Head::ended(const Decision& decision, const std::vector<rendezvous::NodeOutcomes>& /*outcomes*/) {
   ending_ = decision;
   if (judged_round_ != round_) {  // a later round has ended without anybody's fault
     outcomes_.clear();

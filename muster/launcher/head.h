@@ -49,9 +49,11 @@ class Head : public rendezvous::CoordinatorClient {
   void gone(const rendezvous::Node& node, const std::string& why) override;
   void changed(const rendezvous::State& state, const rendezvous::Decision& decision) override;
   void round_started(const rendezvous::State& state) override;
+  void worker_failed(const rendezvous::Node& node, const rendezvous::WorkerFailed& failed) override;
   void refused(const std::string& who, const std::string& why) override;
   rendezvous::Failure judge(int round, const std::vector<rendezvous::NodeOutcomes>& outcomes) override;
-  std::string ended(const rendezvous::Decision& decision) override;
+  std::string ended(const rendezvous::Decision& decision,
+                    const std::vector<rendezvous::NodeOutcomes>& outcomes) override;
   bool output(const std::string& host, const rendezvous::Chunk& chunk) override;
   std::string describe(const std::string& name) override { return on_describe ? on_describe(name) : std::string(); }
 

@@ -108,9 +108,9 @@ std::vector<std::string> still_gone(const rendezvous::State& state) {
 
 class StatusServer::Impl {
  public:
-  Impl(net::EventLoop& loop, const job::JobSpec& job, const rendezvous::Coordinator& coordinator, const Head& head,
+  Impl(net::EventLoop& loop, const job::JobSpec& job, const rendezvous::Engine& engine, const Head& head,
        std::string mode)
-      : loop_(loop), job_(job), coordinator_(coordinator), head_(head), mode_(std::move(mode)) {}
+      : loop_(loop), job_(job), engine_(engine), head_(head), mode_(std::move(mode)) {}
   ~Impl() {
     while (!readers_.empty()) leave(readers_.begin());
     loop_.cancel(listen_again_);
@@ -122,7 +122,7 @@ class StatusServer::Impl {
 
   Result<void> listen() {
     MUSTER_TRY(std::string directory, make_socket_directory());
-    path_ = fmt::format("{}/{}.sock", directory, coordinator_.job());
+    path_ = fmt::format("{}/{}.sock", directory, engine_.options().job);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     if (path_.size() >= sizeof address.sun_path) return usage_error("{} is too long for a socket", path_);
@@ -173,7 +173,7 @@ class StatusServer::Impl {
   }
 
   std::string document() const {
-    const rendezvous::State& state = coordinator_.state();
+    const rendezvous::State& state = engine_.state();
     Json nodes = Json::array();
     const std::map<rendezvous::NodeId, int> first_ranks = ranks_of_members(state);
     for (rendezvous::NodeId id : listed_nodes(state)) {
@@ -181,7 +181,7 @@ class StatusServer::Impl {
       nodes.push_back(describe(id, state.nodes.at(id),
                                first_rank == first_ranks.end() ? std::nullopt : std::optional(first_rank->second)));
     }
-    Json json = {{"job", coordinator_.job()},
+    Json json = {{"job", engine_.options().job},
                  {"run_id", job_.run_id},
                  {"pid", ::getpid()},
                  {"mode", mode_},
@@ -200,12 +200,12 @@ class StatusServer::Impl {
   Json describe(rendezvous::NodeId id, const rendezvous::Node& node, std::optional<int> first_rank) const {
     const bool member = first_rank.has_value();
     Json workers = Json::array();
-    const std::vector<int>& pids = coordinator_.pids(id);
+    const std::vector<int>& pids = engine_.pids(id);
     for (size_t i = 0; i < pids.size(); ++i)
       workers.push_back({{"rank", first_rank.value_or(0) + static_cast<int>(i)}, {"local_rank", i}, {"pid", pids[i]}});
     return {{"host", node.join.host},
             {"state", member ? part_name(node.part) : "spare"},
-            {"address", coordinator_.address(id)},
+            {"address", engine_.address(id)},
             {"agent_pid", node.join.agent_pid},
             {"group_rank", member && node.group_rank ? Json(*node.group_rank) : Json()},
             {"workers", workers},
@@ -214,7 +214,7 @@ class StatusServer::Impl {
 
   net::EventLoop& loop_;
   const job::JobSpec& job_;
-  const rendezvous::Coordinator& coordinator_;
+  const rendezvous::Engine& engine_;
   const Head& head_;
   std::string mode_;
   std::string path_;
@@ -225,9 +225,8 @@ class StatusServer::Impl {
 };
 
 std::unique_ptr<StatusServer> StatusServer::open(net::EventLoop& loop, Log& log, const job::JobSpec& job,
-                                                 const rendezvous::Coordinator& coordinator, const Head& head,
-                                                 std::string mode) {
-  auto impl = std::make_unique<Impl>(loop, job, coordinator, head, std::move(mode));
+                                                 const rendezvous::Engine& engine, const Head& head, std::string mode) {
+  auto impl = std::make_unique<Impl>(loop, job, engine, head, std::move(mode));
   if (auto listening = impl->listen(); !listening)
     log.debug("no `muster status` for this job: {}", listening.error().text());
   return std::unique_ptr<StatusServer>(new StatusServer(std::move(impl)));

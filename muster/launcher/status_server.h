@@ -8,7 +8,7 @@
 #include "muster/job/spec.h"
 #include "muster/launcher/head.h"
 #include "muster/net/event_loop.h"
-#include "muster/rendezvous/coordinator.h"
+#include "muster/rendezvous/engine.h"
 
 namespace muster::launcher {
 
@@ -22,8 +22,7 @@ std::vector<std::string> still_gone(const rendezvous::State& state);
 class StatusServer {
  public:
   static std::unique_ptr<StatusServer> open(net::EventLoop& loop, Log& log, const job::JobSpec& job,
-                                            const rendezvous::Coordinator& coordinator, const Head& head,
-                                            std::string mode);
+                                            const rendezvous::Engine& engine, const Head& head, std::string mode);
   ~StatusServer();  // removes the socket
 
  private:

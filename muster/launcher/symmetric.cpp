@@ -39,7 +39,7 @@ class HostedCoordinator final : public agent::Companion {
     if (spec.job.membership->store_on_coordinator_port) options.master_addr = spec.host;
     coordinator_ = std::make_unique<rendezvous::Coordinator>(loop, console.log(), std::move(options), head_);
     coordinator_->listen(std::move(listener));
-    status_ = StatusServer::open(loop, console.log(), spec.job, *coordinator_, head_, "symmetric");
+    status_ = StatusServer::open(loop, console.log(), spec.job, coordinator_->engine(), head_, "symmetric");
     show();
   }
   ~HostedCoordinator() override { loop_.cancel(timer_); }

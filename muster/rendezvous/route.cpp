@@ -27,6 +27,11 @@ const Routes::Route* Routes::find(NodeId node) const {
   return found == routes_.end() ? nullptr : &found->second;
 }
 
+std::string Routes::seen(NodeId node) const {
+  const Route* route = find(node);
+  return route == nullptr ? std::string() : route->seen;
+}
+
 std::vector<std::string> Routes::towards(NodeId from, NodeId to) const {
   const Route* source = find(from);
   const Route* target = find(to);

@@ -20,6 +20,8 @@ class Routes {
            bool own_first = false);
   void remove(NodeId node);
 
+  // Where its connection comes from; empty: it has none.
+  std::string seen(NodeId node) const;
   // Where `from` may find `to`, best first. A node on the coordinator's machine is found where others have reached the
   // coordinator; two nodes on that machine find each other on loopback.
   std::vector<std::string> towards(NodeId from, NodeId to) const;

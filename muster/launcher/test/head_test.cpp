@@ -179,7 +179,7 @@ class LostNode : public ::testing::Test {
     decision.ending = ending;
     decision.exit_code = 125;
     decision.reason = "1 of 2 nodes after 8 s";
-    return head_.ended(decision);
+    return head_.ended(decision, {});
   }
 
   net::EventLoop loop_;

@@ -71,9 +71,9 @@ TEST_F(StatusServerTest, AnAnswerLargerThanAnySocketArrivesWhole) {
   loop.run_until(Deadline::in(std::chrono::seconds(10)));
   ASSERT_TRUE(welcome);
 
-  auto server = StatusServer::open(loop, console.log(), job, coordinator, head, "fan-out");
-  Fd silent = ask(coordinator.job());  // never reads, and delays nobody
-  Fd reader = ask(coordinator.job());
+  auto server = StatusServer::open(loop, console.log(), job, coordinator.engine(), head, "fan-out");
+  Fd silent = ask(coordinator.engine().options().job);  // never reads, and delays nobody
+  Fd reader = ask(coordinator.engine().options().job);
   std::string text, part(1 << 20, '\0');
   loop.watch(reader.get(), EPOLLIN, [&](uint32_t) {
     const ssize_t size = ::recv(reader.get(), part.data(), part.size(), 0);

@@ -30,13 +30,14 @@ struct Client final : CoordinatorClient {
   void refused(const std::string& who, const std::string& why) override {
     lines.push_back(fmt::format("refused {}: {}", who, why));
   }
+  void worker_failed(const Node& /*node*/, const WorkerFailed& /*failed*/) override {}
   Failure judge(int /*round*/, const std::vector<NodeOutcomes>& outcomes) override {
     Failure failure;
     failure.text = outcomes.empty() ? "nobody" : outcomes.front().host + ": " + outcomes.front().start_error;
     failure.exit_code = 7;
     return failure;
   }
-  std::string ended(const Decision& decision) override {
+  std::string ended(const Decision& decision, const std::vector<NodeOutcomes>& /*outcomes*/) override {
     lines.push_back("ended " + decision.reason);
     return "the text";
   }

@@ -23,8 +23,9 @@ struct Client final : CoordinatorClient {
   void changed(const State& /*state*/, const Decision& /*decision*/) override {}
   void round_started(const State& /*state*/) override {}
   void refused(const std::string& /*who*/, const std::string& /*why*/) override {}
+  void worker_failed(const Node& /*node*/, const WorkerFailed& /*failed*/) override {}
   Failure judge(int /*round*/, const std::vector<NodeOutcomes>& /*outcomes*/) override { return {}; }
-  std::string ended(const Decision& /*decision*/) override { return {}; }
+  std::string ended(const Decision& /*decision*/, const std::vector<NodeOutcomes>& /*outcomes*/) override { return {}; }
   bool output(const std::string& /*host*/, const Chunk& /*chunk*/) override { return true; }
   std::string describe(const std::string& name) override {
     return name == "n1" ? std::string(3 << 20, 'd') + "for n1" : std::string();

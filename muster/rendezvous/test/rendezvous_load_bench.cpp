@@ -252,12 +252,13 @@ class Client final : public CoordinatorClient {
   void refused(const std::string& who, const std::string& why) override {
     fmt::print(stderr, "{} is refused: {}\n", who, why);
   }
+  void worker_failed(const Node& /*node*/, const WorkerFailed& /*failed*/) override {}
   Failure judge(int round, const std::vector<NodeOutcomes>& outcomes) override {
     Failure failure;
     failure.fingerprint = fmt::format("{} of {}", round, outcomes.size());
     return failure;
   }
-  std::string ended(const Decision& decision) override {
+  std::string ended(const Decision& decision, const std::vector<NodeOutcomes>& /*outcomes*/) override {
     end = mark();
     ending = decision.ending;
     return {};
