@@ -47,7 +47,7 @@ class Adapter {
   }
   // Where the scheduler itself reaches a node, whatever a resolver makes of its name. Asks its commands.
   virtual Result<std::string> node_address(const std::string& /*node*/, Deadline /*deadline*/) const {
-    return Error{ErrorKind::kUsage, fmt::format("{} has no addresses of nodes", title()), {}};
+    return Error{ErrorKind::kUsage, std::string(title()) + " has no addresses of nodes", {}};
   }
   // What to write in front of a program to run it on every node of the allocation: "srun -N 4". Empty: nothing does. Pure.
   virtual std::string run_on_all(const Surroundings& /*here*/) const { return {}; }

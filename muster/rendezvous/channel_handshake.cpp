@@ -1,5 +1,7 @@
 // The frames of a connection: how long each is, and those of the handshake.
 #include "muster/base/version.h"
+
+#include <fmt/format.h>
 #include "muster/rendezvous/channel_impl.h"
 
 namespace muster::rendezvous {

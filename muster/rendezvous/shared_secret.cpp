@@ -1,5 +1,7 @@
 #include "muster/rendezvous/shared_secret.h"
 
+#include <fmt/format.h>
+
 #include "muster/rendezvous/fetch.h"
 #include "muster/rendezvous/munge.h"
 #include "muster/rendezvous/user_key.h"

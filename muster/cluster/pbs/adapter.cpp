@@ -1,5 +1,6 @@
 #include "muster/cluster/adapters.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "muster/base/strings.h"

@@ -3,6 +3,8 @@
 #include <optional>
 #include <string_view>
 
+#include "muster/base/clock.h"
+#include "muster/base/result.h"
 #include "muster/cluster/surroundings.h"
 
 namespace muster::cluster::slurm {

@@ -1,5 +1,7 @@
 #include "muster/cluster/adapters.h"
 
+#include <fmt/format.h>
+
 namespace muster::cluster::worker {
 namespace {
 
