@@ -21,7 +21,7 @@ rank = int(os.environ["RANK"])
 
 class Outcome:
     def __init__(self, process, directory):
-        self.code, self.stdout, self.stderr = process.returncode, process.stdout, process.stderr
+        self.stdout, self.stderr = process.stdout, process.stderr
         self.json = json.loads((directory / "report.json").read_text(encoding="utf-8"))
         # The report is the last thing on stderr.
         self.text = self.stderr[self.stderr.rindex("muster: train.py ") :]
@@ -41,14 +41,16 @@ class Outcome:
 
 @pytest.fixture
 def fail(run_muster, tmp_path):
-    """fail(workers, body, *options, **popen) -> Outcome of a job of that script under `muster run`."""
+    """fail(code, workers, body, *options, **popen) -> Outcome of a job of that script, which ends with that exit code."""
 
-    def run(workers, body, *options, **popen):
+    def run(code, workers, body, *options, **popen):
         (tmp_path / "train.py").write_text(PRELUDE + textwrap.dedent(body), encoding="utf-8")
         args = ["run", "--nproc-per-node", workers, "--report", "report.json", *options, "train.py", "--lr", "0.1"]
         process = run_muster(args, cwd=tmp_path, **popen)
-        assert process.returncode != 0, process.stderr
-        return Outcome(process, tmp_path)
+        assert process.returncode == code, process.stderr
+        outcome = Outcome(process, tmp_path)
+        assert outcome.json["exit_code"] == code
+        return outcome
 
     return run
 
@@ -71,11 +73,9 @@ def memory_kills():
 def test_one_rank_fails(fail, tmp_path, fault):
     code, words, number = FAULTS[fault]
     kills = memory_kills()
-    outcome = fail(3, f"if rank == 1: {fault}\nsignal.pause()", "--log-dir", "logs", "-t", "3")
+    outcome = fail(code, 3, f"if rank == 1: {fault}\nsignal.pause()", "--log-dir", "logs", "-t", "3")
     if number == signal.SIGKILL and memory_kills() != kills:
         words = "SIGKILL: possibly out of memory (the host killed something for memory at that time)"
-    assert outcome.code == code
-    assert outcome.json["exit_code"] == code
     assert outcome.json["kind"] == "worker-failed"
     assert outcome.json["command"][1:] == ["-u", "train.py", "--lr", "0.1"]
     assert outcome.root["rank"] == 1
@@ -97,6 +97,7 @@ def test_one_rank_fails(fail, tmp_path, fault):
 
 def test_the_last_words_are_shown_printably(fail):
     outcome = fail(
+        3,
         1,
         r"""
         for i in range(40): print("line", i, file=sys.stderr)
@@ -136,12 +137,11 @@ except OSError as e:
 
 @pytest.mark.parametrize("rethrow", ["raise", "raise RuntimeError('the ring is broken') from None", "sys.exit(5)"])
 def test_whoever_raised_first_is_named_not_whoever_ended_first(fail, rethrow):
-    outcome = fail(2, SLOW_SOCKETS.replace("RETHROW", rethrow))
+    outcome = fail(1, 2, SLOW_SOCKETS.replace("RETHROW", rethrow))
     assert outcome.root["rank"] == 0, outcome.json["reason"]
     assert outcome.root["exception"] == "ValueError: bad batch"
     assert outcome.json["workers"][1]["how"]["exit_code"] == (5 if "exit" in rethrow else 1)
     assert outcome.blames[1] == ("peer" if rethrow == "raise" else "itself")
-    assert outcome.code == 1
     if rethrow == "raise":
         assert "rank 1: failed because a peer was gone (exit code 1: Connection reset by peer)" in outcome.text
 
@@ -150,7 +150,7 @@ def test_whoever_goes_on_without_a_word_may_be_the_cause(fail):
     raising = '    atexit.register(slow_end)\n    raise ValueError("bad batch")\n'
     assert raising in SLOW_SOCKETS
     body = SLOW_SOCKETS.replace(raising, "    peer.close()\n    signal.pause()\n").replace("RETHROW", "raise")
-    outcome = fail(2, body)
+    outcome = fail(1, 2, body)
     assert outcome.blames == ["stopped", "root-cause"], outcome.json["reason"]
     doubt = "rank 1 failed because a peer was gone; rank 0 was still running then, and may be the cause"
     assert f"\n  but      {doubt}\n" in outcome.text
@@ -179,7 +179,7 @@ def test_slow_end_with_gloo(fail, torch_python):
         dist.all_reduce(torch.ones(1))
         """
     )
-    outcome = fail(2, body, python=torch_python, timeout=120)
+    outcome = fail(1, 2, body, python=torch_python, timeout=120)
     assert outcome.root["rank"] == 0, outcome.json["reason"]
     assert outcome.root["exception"] == "ValueError: bad batch"
     assert outcome.blames == ["root-cause", "peer"]
@@ -194,15 +194,15 @@ def test_kill_of_one_rank_with_gloo(fail, torch_python):
         dist.all_reduce(torch.ones(1))
         """
     )
-    outcome = fail(3, body, python=torch_python, timeout=120)
+    outcome = fail(137, 3, body, python=torch_python, timeout=120)
     assert outcome.root["rank"] == 1, outcome.json["reason"]
     assert outcome.root["how"]["name"] == "SIGKILL"
     assert set(outcome.blames[::2]) <= {"peer", "stopped"}
-    assert outcome.code == 137
 
 
 def test_a_traceback_before_the_end_that_was_handled_does_not_count(fail):
     outcome = fail(
+        1,
         2,
         """
         import traceback
@@ -223,6 +223,7 @@ def test_a_traceback_before_the_end_that_was_handled_does_not_count(fail):
 
 def test_a_handler_that_raises_when_stopped_is_not_to_blame(fail):
     outcome = fail(
+        7,
         2,
         """
         if rank == 0:
@@ -236,7 +237,6 @@ def test_a_handler_that_raises_when_stopped_is_not_to_blame(fail):
     )
     assert outcome.blames == ["stopped", "root-cause"], outcome.json["reason"]
     assert "rank 0: stopped by muster (exit code 1)" in outcome.text
-    assert outcome.code == 7
 
 
 def test_stopped_by_a_signal(start_muster, tmp_path):
@@ -259,7 +259,7 @@ def test_stopped_by_a_signal(start_muster, tmp_path):
 
 
 def test_restarts_are_counted(fail):
-    outcome = fail(2, "if rank == 0: sys.exit(3)\nsignal.pause()", "--max-restarts", 2)
+    outcome = fail(3, 2, "if rank == 0: sys.exit(3)\nsignal.pause()", "--max-restarts", 2)
     assert (outcome.json["round"], outcome.json["restarts"], outcome.json["max_restarts"]) == (2, 2, 2)
     assert outcome.text.endswith("  restarts 2 of 2 used\n")
 
@@ -276,6 +276,7 @@ RECORDED = {
 
 def test_an_error_file_is_shown_and_handed_on(fail, tmp_path):
     outcome = fail(
+        9,
         2,
         f"""
         if rank == 1:
@@ -310,7 +311,7 @@ def test_the_error_file_of_record(fail, torch_python):
         signal.pause()
     main()
     """
-    outcome = fail(2, body, python=torch_python, timeout=120)
+    outcome = fail(1, 2, body, python=torch_python, timeout=120)
     assert outcome.root["rank"] == 1
     assert outcome.root["exception"] == outcome.root["error_file"]["message"] == "ValueError: bad bätch"
     assert outcome.root["error_file"]["callstack"].startswith("Traceback (most recent call last):\n")
@@ -322,13 +323,13 @@ MALFORMED = ["", "{", "[1]", "{}", '{"message": 3}', "\\xff", '{"message": ' + "
 @pytest.mark.parametrize("content", MALFORMED, ids=lambda content: content[:16])
 def test_a_malformed_error_file_is_said_and_ignored(fail, content):
     outcome = fail(
+        4,
         1,
         f"""
         with open(os.environ["TORCHELASTIC_ERROR_FILE"], "wb") as f: f.write(b'''{content}''')
         sys.exit(4)
         """,
     )
-    assert outcome.code == 4
     assert outcome.root["error_file"] is None
     assert "muster: warning: the error file of rank 0, " in outcome.stderr
 
@@ -360,6 +361,7 @@ def memory_limit():
 
 def test_an_out_of_memory_kill_is_called_that(fail, memory_limit):
     outcome = fail(
+        137,
         2,
         """
         if rank == 1:
@@ -372,10 +374,9 @@ def test_an_out_of_memory_kill_is_called_that(fail, memory_limit):
     assert outcome.root["rank"] == 1
     assert outcome.root["oom"] == "yes"
     assert "out of memory (the job's own memory limit)" in outcome.headline
-    assert outcome.code == 137
     # The host's counter has moved: a kill that comes later, and at once, is not taken for one of memory.
     kills = memory_kills()
-    outcome = fail(8, "os.kill(os.getpid(), signal.SIGKILL)")
+    outcome = fail(137, 8, "os.kill(os.getpid(), signal.SIGKILL)")
     assert outcome.root["oom"] == "no" or memory_kills() != kills
 
 

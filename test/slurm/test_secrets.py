@@ -8,6 +8,7 @@ import subprocess
 from harness import ROOT
 from multinode.harness import BEAT, HOME
 
+UNAUTHORIZED = 18  # unmunge's exit code: EMUNGE_CRED_UNAUTHORIZED
 ASK = (
     "import socket, sys\n"
     "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 5)\n"
@@ -94,7 +95,7 @@ def test_another_user_cannot_open_the_envelope(slurm, beats):
     credential = sealed(lab, launcher_port(lab))
     path = lab.file("credential", credential.decode(), 0o644)
     opened = lab.cluster.exec("n2", ["setpriv", "--reuid=65534", "--clear-groups", "unmunge"], stdin=open(path))
-    assert opened.end() != 0 and "Unauthorized" in opened.err, opened.said()
+    assert opened.end() == UNAUTHORIZED and "Unauthorized" in opened.err, opened.said()
     beats.tell("all", "exit 0")
     assert batch.end().code == 0
 

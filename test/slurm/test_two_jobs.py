@@ -25,7 +25,7 @@ def test_a_script_that_is_submitted_twice(slurm, beats, way):
     first = two.submit(script, *SHARE)
     beats.wait_round(0, 2)
     second = two.submit(script, *SHARE).end()
-    assert second.code != 0 and second.state == "FAILED", second
+    assert (second.code, second.state) == (1, "FAILED"), second
     whose = f"belongs to another job of yours: step 0 of Slurm job {first.id}"
     assert re.search(rf"n2: .*{whose}|{whose}", second.err), second
     assert "token differs" not in second.err + first.err, (second, first.err)
