@@ -3,7 +3,6 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 DESTDIR ?=
-SECONDS_EACH ?= 30
 MUSTER := build/release/bin/muster
 
 .DEFAULT_GOAL := build
@@ -14,7 +13,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*##  *\(.*\)/make \1|\2/p' Makefile | awk -F'|' '{printf "%-15s %s\n", $$1, $$2}'
 	@echo
 	@echo 'Variables: JOBS=$(JOBS)  PREFIX=$(PREFIX)  DESTDIR=  TORCHRUN=1 (install a torchrun symlink too)'
-	@echo '           SECONDS_EACH=$(SECONDS_EACH) (make fuzz)  MUSTER_VENV=DIR (use this virtual environment, not .venv)'
+	@echo '           SECONDS_EACH=N KEEP=DIR (make fuzz)  MUSTER_VENV=DIR (use this virtual environment, not .venv)'
 
 build: build/release/build.ninja
 	@cmake --build --preset release -j $(JOBS) --target muster
@@ -45,11 +44,8 @@ long: release  ## the tests that take minutes each, which `make test` leaves out
 soak: build  ## FAULTS random faults in jobs on real nodes (root), SEED to repeat a run
 	@test/multinode/soak.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))
 
-fuzz:  ## each fuzzer over its corpus and for SECONDS_EACH
-	@tools/setup build fuzz
-	@cmake --preset fuzz >/dev/null
-	@cmake --build --preset fuzz -j $(JOBS)
-	@tools/fuzz --seconds $(SECONDS_EACH)
+fuzz: dev  ## each fuzzer over its corpus and for SECONDS_EACH
+	@tools/fuzz $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(if $(KEEP),--keep $(KEEP))
 
 lint:  ## clang-format, clang-tidy, the documents; DEEP=1: also the checks that take long
 	@tools/setup build lint
@@ -102,7 +98,9 @@ setup:  ## install what building, demo and tests need (and a virtual environment
 release: build/release/build.ninja  ## everything, optimised
 	@cmake --build --preset release -j $(JOBS)
 
-dev: build/dev/build.ninja  ## everything, with AddressSanitizer and UndefinedBehaviorSanitizer
+dev:  ## install what is missing, build everything and the fuzzers with clang, AddressSanitizer and UndefinedBehaviorSanitizer
+	@tools/setup build dev
+	@$(MAKE) --no-print-directory build/dev/build.ninja
 	@cmake --build --preset dev -j $(JOBS)
 
 tsan: build/tsan/build.ninja  ## everything, with ThreadSanitizer

@@ -47,6 +47,6 @@ find_path(MUSTER_YAML_INCLUDE yaml-cpp/yaml.h REQUIRED)
 add_library(muster_yaml STATIC IMPORTED)
 set_target_properties(muster_yaml PROPERTIES IMPORTED_LOCATION "${MUSTER_YAML_ARCHIVE}"
                                              INTERFACE_INCLUDE_DIRECTORIES "${MUSTER_YAML_INCLUDE}")
-if(MUSTER_TESTS AND NOT MUSTER_FUZZ)
+if(MUSTER_TESTS)
   find_package(GTest REQUIRED)
 endif()
