@@ -1,12 +1,12 @@
 """Fixtures of the whole-program tests: the program, the two PyTorches, and the check that a job leaves nothing behind."""
 
+import hashlib
 import os
 import pathlib
 import signal
 import subprocess
 import uuid
 
-import parts
 import pytest
 
 from harness import MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, wait_gone
@@ -14,6 +14,9 @@ from harness import MARKER, ROOT, clean_env, debian_python_dir, kill_carriers, w
 # A hung test is a failed test; nothing here takes this long. Set-up may make an image that others use too.
 TIMEOUT_S = {"set-up": 300, "test": 180, "clean-up": 180}
 TIMEOUT_REPEATED_S = 30  # longer than a clean-up in the test itself
+
+NEED_NODES = ("multinode", "pbs", "seeds", "slurm")  # real ones
+ONE_AT_A_TIME = {"containers": "podman", "seeds": "podman"}  # both take podman's locks
 
 
 def pytest_configure():
@@ -24,12 +27,25 @@ def pytest_configure():
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items):
-    """Whole folders have a label."""
+    """Labels that follow from a test's folder and fixtures; groups of tests of which pytest-xdist runs one at a time."""
     here = pathlib.Path(__file__).parent
     for item in items:
-        if item.path.relative_to(here).parts[0] in parts.NEED_NODES:
+        folder = item.path.relative_to(here).parts[0]
+        if folder in NEED_NODES:
             item.add_marker(pytest.mark.multinode)
+        if folder in ONE_AT_A_TIME:
+            item.add_marker(pytest.mark.xdist_group(ONE_AT_A_TIME[folder]))
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=turn)
+
+
+def turn(item):
+    """What takes longest comes first: groups, in their order. The rest is mixed, so that some tests compute while others wait."""
+    if item.get_closest_marker("xdist_group"):
+        return (0,)
+    return 1, not item.get_closest_marker("slow"), hashlib.sha256(item.nodeid.encode()).digest()
 
 
 class TookTooLong(BaseException):

@@ -7,7 +7,8 @@ import pytest
 
 from harness import ROOT, clean_env
 
-pytestmark = pytest.mark.cli
+# Writes to build/release.
+pytestmark = [pytest.mark.cli, pytest.mark.xdist_group("make install")]
 
 
 def make(what, destination, *variables):

@@ -290,6 +290,7 @@ LAUNCH = {
 
 
 @pytest.mark.slow
+@pytest.mark.xdist_group("port 29500")  # 1.13's agents meet there by default
 @pytest.mark.parametrize("name", LAUNCH)
 def test_same_launch(muster, torch_python, tmp_path, name):
     args, env = LAUNCH[name]

@@ -9,7 +9,8 @@ import pytest
 
 from harness import ROOT
 
-pytestmark = pytest.mark.cli
+# Reads build/release, and builds in build/store_client.
+pytestmark = [pytest.mark.cli, pytest.mark.xdist_group("make install")]
 EXAMPLE = ROOT / "examples/store_client"
 FROM_SOURCES = "-DCMAKE_DISABLE_FIND_PACKAGE_muster=ON"
 
