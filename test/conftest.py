@@ -16,6 +16,7 @@ TIMEOUT_S = {"set-up": 300, "test": 180, "clean-up": 180}
 TIMEOUT_REPEATED_S = 30  # longer than a clean-up in the test itself
 
 NEED_NODES = ("multinode", "pbs", "seeds", "slurm")  # real ones
+ROOT_FIXTURES = {"lab", "seed_cluster", "disk", "memory_limit"}
 ONE_AT_A_TIME = {"containers": "podman", "seeds": "podman"}  # both take podman's locks
 
 
@@ -35,6 +36,10 @@ def pytest_collection_modifyitems(items):
         folder = item.path.relative_to(here).parts[0]
         if folder in NEED_NODES:
             item.add_marker(pytest.mark.multinode)
+        if ROOT_FIXTURES.intersection(item.fixturenames):
+            item.add_marker(pytest.mark.root)
+        if os.geteuid() != 0 and item.get_closest_marker("root"):
+            item.add_marker(pytest.mark.skip("needs root"))
         if folder in ONE_AT_A_TIME:
             item.add_marker(pytest.mark.xdist_group(ONE_AT_A_TIME[folder]))
     if "PYTEST_XDIST_WORKER" in os.environ:

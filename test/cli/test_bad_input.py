@@ -91,9 +91,8 @@ def test_missing_program(refused):
     assert "set it to a Python" in refused(["run", "SCRIPT"], code=127, env={"PYTHON_EXEC": "/nowhere"})
 
 
+@pytest.mark.root
 def test_a_directory_that_denies_access(muster):
-    if os.getuid() != 0:
-        pytest.skip("needs root to become another user")
     with tempfile.TemporaryDirectory() as base:
         os.chmod(base, 0o755)
         program = shutil.copy(muster, base)

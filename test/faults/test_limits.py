@@ -129,6 +129,7 @@ def process_limit(count):
         group.rmdir()
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
 def test_too_few_processes(run_muster, count):
     """A job of two nodes needs ten: the launcher and its thread, two wardens, two agents, four workers."""
@@ -142,6 +143,7 @@ def test_too_few_processes(run_muster, count):
 SHORT = ["run", "--local-nodes", 2, "--nproc-per-node", 2, "--no-python", "true"]
 
 
+@pytest.mark.root
 def test_every_limit_of_a_cgroup(run_muster):
     """Whichever process or thread cannot be made: the job succeeds, or names the limit."""
     for count in range(1, 41):
@@ -293,6 +295,7 @@ def hung(directory):
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
+@pytest.mark.root
 @NODES
 def test_a_log_directory_that_never_responds_is_refused(run_muster, tmp_path, nodes):
     with hung(tmp_path):
@@ -301,6 +304,7 @@ def test_a_log_directory_that_never_responds_is_refused(run_muster, tmp_path, no
     assert f"cannot use the log directory {tmp_path}: its file system does not respond" in done.stderr
 
 
+@pytest.mark.root
 @pytest.mark.parametrize("nodes", [[], ["--local-nodes", 2, "--lease", 2]], ids=["one", "two"])
 def test_error_files_on_a_file_system_that_does_not_respond(start_muster, tmp_path, nodes):
     """The job goes on, even if the lease is as short as the time for error files, and has its worker's exit code."""
