@@ -6,7 +6,7 @@ DESTDIR ?=
 MUSTER := build/release/bin/muster
 
 .DEFAULT_GOAL := build
-.PHONY: help build all demo test unit bench fuzz lint format install install-program install-library install-torchrun-completions uninstall setup release dev tsan clean soak long
+.PHONY: help build all demo test unit bench fuzz lint format install install-program install-library install-torchrun-completions uninstall setup release dev tsan clean soak long nightly
 
 help:  ## this list
 	@echo 'make            the program: $(MUSTER)'
@@ -43,6 +43,11 @@ long: release  ## the tests that take minutes each, which `make test` leaves out
 
 soak: build  ## FAULTS random faults in jobs on real nodes (root), SEED to repeat a run
 	@test/multinode/soak.py $(if $(FAULTS),--faults $(FAULTS)) $(if $(SEED),--seed $(SEED))
+
+nightly:  ## all that takes too long for CI (root); PARTS="…": some of it
+	@tools/setup build test lint dev bench
+	@tools/nightly $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(if $(FAULTS),--faults $(FAULTS)) \
+	  $(if $(SCHEDULES),--schedules $(SCHEDULES)) $(PARTS)
 
 fuzz: dev  ## each fuzzer over its corpus and for SECONDS_EACH
 	@tools/fuzz $(if $(SECONDS_EACH),--seconds $(SECONDS_EACH)) $(if $(KEEP),--keep $(KEEP))
