@@ -8,8 +8,8 @@
 
 namespace muster::accelerate {
 
-// Refuses what muster does not do, what goes not together, and numbers out of range. Notes on what has no effect.
-// `agent`: of a part of a job, whose flags are the launcher's.
+// Rejects unsupported or conflicting settings, and numbers out of range. Returns notes about settings without effect.
+// `agent`: the settings come from the launcher.
 Result<std::vector<std::string>> check(const Settings& settings, bool agent);
 
 }  // namespace muster::accelerate

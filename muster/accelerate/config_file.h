@@ -14,7 +14,7 @@ namespace muster::accelerate {
 
 struct Entry;
 
-// A value of a config file as Python has it after reading.
+// A value of a config file, as Python reads it.
 struct Value {
   enum class Kind : uint8_t { kNone, kBool, kNumber, kText, kList, kMap };
   Kind kind = Kind::kNone;
@@ -27,19 +27,19 @@ struct Entry {
   Value value;
 };
 
-// Most that is read. What `accelerate config` writes has two kilobytes.
+// The largest file that is accepted. `accelerate config` writes about two kilobytes.
 inline constexpr size_t kMostConfigBytes = 256 << 10;
 
 // $HF_HOME/accelerate/default_config.yaml, else below $XDG_CACHE_HOME/huggingface, else below ~/.cache/huggingface.
 std::string default_config_file(const GetEnv& getenv);
 
-// YAML 1.1 by PyYAML's rules (a plain yes is True, 1e3 is a text), or JSON where `name` ends in .json. The result is a
-// map. Never throws; `name` is for messages.
+// Reads YAML 1.1 by PyYAML's rules (a plain yes is True, 1e3 is a text), or JSON if `name` ends in .json. The result is
+// a map. Never throws. `name` is also for messages.
 Result<Value> parse_config(std::string_view text, const std::string& name);
 
-// Lays the file under what the command line says, by accelerate's rules. Better than those: rdzv_backend and
-// enable_cpu_affinity count, a plain NO is a distributed_type and a mixed_precision, and gpu_ids may be a number. What
-// deserves a line is added to `notes`.
+// Adds the settings of the file that the command line does not give, by accelerate's rules. Differences: rdzv_backend
+// and enable_cpu_affinity count, a plain NO is a valid distributed_type and mixed_precision, and gpu_ids may be a
+// number. Remarks for the user are added to `notes`.
 Result<void> apply_config(const Value& config, const std::string& name, Settings& settings,
                           std::vector<std::string>& notes);
 

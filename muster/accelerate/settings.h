@@ -15,19 +15,19 @@ std::string python_number(double value);
 
 enum class Source : uint8_t { kDefault, kFile, kCommandLine };
 
-// The value of every option, from whichever source, as Python's str() would show it: "True", "1", "0.5". Names are the
-// table's; one that is not there is a mistake in the program.
+// The value of every option as Python's str() shows it: "True", "1", "0.5". Names are those of the table; any other
+// name is a bug in muster.
 class Settings {
  public:
-  // Nothing when it is unset.
+  // Nothing if it is unset.
   std::optional<std::string> get(std::string_view name) const;
   bool flag(std::string_view name) const { return get(name) == "True"; }
-  // Of a kInteger that has a value.
+  // The value of a kInteger, if it has one.
   std::optional<int64_t> integer(std::string_view name) const;
   Source source(std::string_view name) const;
   bool given(std::string_view name) const { return source(name) == Source::kCommandLine; }
 
-  // A value of nothing is Python's None.
+  // No value means Python's None.
   void set(std::string_view name, std::optional<std::string> value, Source source);
 
  private:

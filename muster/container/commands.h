@@ -8,42 +8,43 @@
 #include "muster/container/plan.h"
 #include "muster/process/command.h"
 
-// The command lines of the runtimes. Everything here is pure; a folder each has what is particular to one of them.
+// The command lines of the runtimes. All pure. Each runtime has a folder for what is special about it.
 namespace muster::container {
 
 using Words = std::vector<std::string>;
 
-// A command that says in which directory the runtime keeps its containers, and how to read its answer (empty: it cannot be
-// understood). An empty command: plan.node.storage is that directory already.
+// The command that prints the directory in which the runtime keeps its containers; empty if plan.node.storage is
+// already that directory. read_storage() reads the answer; empty if it cannot.
 Words storage_question(const Plan& plan);
 std::string read_storage(Kind kind, const process::CommandOutput& answer);
 
-// How to learn whether the named container exists: by a path, or by the exit code of a command.
+// How to find out if the named container exists: by a path, or by the exit code of a command.
 struct Existence {
   std::string path = {};
   Words command = {};
 };
 Existence existence(const Plan& plan);
 
-// The name that a container has on this node until it is whole. Other nodes use other names, and `enroot list` shows none.
+// The name of a container on this node until it is complete. Other nodes use other names. `enroot list` shows none of
+// them.
 std::string making_name(const Plan& plan);
-// Makes the container under making_name(), which must be free, one command after the other.
+// Commands that make the container under making_name(), to run one after the other. The name must be free.
 std::vector<Words> creation(const Plan& plan);
-// Gives the container its own name; fails if another container has it. Empty: the container is a directory to be renamed.
+// Command that gives the container its final name; fails if another container has it. Empty: rename the directory.
 Words naming(const Plan& plan);
-// Removes the container `making` if there is one.
+// Command that removes the container `making` if it exists.
 Words removal(const Plan& plan, const std::string& making);
 
-// Where a kept container is, once it exists: as a place, or by what a command prints.
+// Where a named container is: as a place, or by the output of a command.
 struct Location {
   Place place = {};
   Words command = {};    // prints the directory
-  Words variables = {};  // prints what its image sets, NAME=value a line
+  Words variables = {};  // prints the variables of its image, one NAME=value per line
 };
 Location location(const Plan& plan);
 
-// What fetches the image to this node, so that workers find it; empty: whoever runs it first does, or nobody needs to.
-// `known` says by its exit code that it is here already.
+// `command` fetches the image to this node; empty if the runtime does that at the first run, or if it is not needed.
+// `known` exits with 0 if the image is already here.
 struct Fetching {
   Words known = {};
   Words command = {};
@@ -53,30 +54,31 @@ Fetching fetching(const Plan& plan);
 struct Worker {
   Words argv = {};               // argv[0]: the program, found inside
   Environment environment = {};  // complete
-  Environment from_node = {};    // what of it the node has anyway; the rest is the worker's own
-  bool bare = false;             // of the node's variables none goes inside
+  Environment from_node = {};    // the part that the node has anyway; the rest is the worker's own
+  bool bare = false;             // no variable of the node goes inside
   bool reads_stdin = false;
-  bool terminal = false;  // one of its streams is one
+  bool terminal = false;  // one of its streams is a terminal
 };
-// What is executed for it, with the environment that is to be executed with.
+// The command to execute for a worker, and its environment.
 struct CommandLine {
   Words argv = {};  // argv[0]: the runtime's program
   Environment environment = {};
 };
 CommandLine worker_command(const Plan& plan, const Worker& worker);
 
-// One run inside that tells what there is: see read_probe(). `environment`: of this process.
+// A run inside the container that shows what it has: see read_probe(). `environment`: of this process.
 CommandLine probe_command(const Plan& plan, const Environment& environment, const std::string& python);
 
-// The job's containers that are left on this node, one a line, and what removes them; empty: there can be none.
+// Commands that list the job's containers that are left on this node, one per line, and remove them; empty: none can be
+// left.
 Words list_leftovers(const Plan& plan);
 Words remove_leftovers(const Plan& plan, const Words& ids);
-// What ends the use of a kept container that location() began; may be empty.
+// Command that ends the use of a named container that location() started; may be empty.
 Words release(const Plan& plan);
 
-// What the probe printed.
+// The output of the probe.
 struct Probe {
-  std::string python;  // empty: the image has none
+  std::string python;  // empty: the image has no Python
   std::set<std::string> variables;
 };
 Probe read_probe(std::string_view output);

@@ -5,27 +5,28 @@
 
 #include "muster/container/commands.h"
 
-// What the runtimes' files share.
+// Helpers for the files of all runtimes.
 namespace muster::container {
 
-// The PATH of an image that sets none.
+// The PATH for an image that does not set one.
 inline constexpr const char* kImagePath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// Means something on the node and nothing, or something else, inside.
+// Whether a variable of the node has no meaning, or another meaning, inside the container.
 bool belongs_outside(std::string_view name);
 
-// The worker's own: part of the contract, or given expressly. Wins over the image.
+// Whether a variable is the worker's own: part of the contract, or given by the user. It overrides the image.
 bool is_workers_own(const Plan& plan, const Worker& worker, const Environment::Variable& variable);
 
-// Whether a variable goes inside: the worker's own always; the node's unless the image sets it or it belongs outside.
+// Whether a variable goes inside. The worker's own always do; others do unless the image sets them or
+// belongs_outside().
 bool goes_inside(const Plan& plan, const Worker& worker, const Environment::Variable& variable);
 
-// One of those that a container's name may have.
+// Whether a container's name may contain the character.
 bool is_name_character(char c);
-// Stands between a container's name and that of the node that is making it.
+// Separates a container's name from the name of the node that makes it.
 inline constexpr std::string_view kMaking = ".making.";
 
-// A name that every shell and runtime takes.
+// Whether every shell and runtime accepts the name.
 bool is_plain_name(std::string_view name);
 
 void append(Words& words, const Words& more);

@@ -4,14 +4,14 @@
 
 #include "muster/container/plan.h"
 
-// What a container's command lines depend on here, and the place where containers are kept.
+// What the command lines of containers need to know about this node, and the directory in which containers are kept.
 namespace muster::container {
 
 bool exists(const std::string& path);
 
 Node this_node(Kind kind);
 
-// Makes the directory, which must be ours alone: another user who can write there could swap what we are going to run.
+// Creates the directory. Only this user may write to it: another user could replace what muster is going to run.
 Result<void> make_own_directory(const std::string& path);
 
 }  // namespace muster::container

@@ -13,18 +13,18 @@ namespace muster::container {
 
 enum class Gpus { kNone, kNvidia, kAmd };
 
-// What a container's command lines depend on besides the options.
+// What the command lines of a container depend on, besides the options.
 struct Node {
   uid_t uid = 0;
   gid_t gid = 0;
   std::string user = {};
-  std::string host = {};  // the node's own name, whatever the job calls it
+  std::string host = {};  // the node's own name, which may differ from its name in the job
   Gpus gpus = Gpus::kNone;
   bool cdi = false;          // there is a description of NVIDIA's devices for podman
   std::string storage = {};  // the directory in which named containers are kept; other nodes may share it
 };
 
-// What a worker is run in.
+// The image or container in which a worker runs.
 struct Place {
   enum class Form {
     kName,       // an image or container that the runtime knows
@@ -35,29 +35,29 @@ struct Place {
   std::string text;
 };
 
-// How a signal for a worker gets to everything of it.
+// How a signal reaches all processes of a worker.
 enum class SignalWay {
-  kGroup,           // what was started becomes the worker: its process group is all
-  kGroupButLeader,  // what was started waits, and passes on what it gets: it must get nothing, or all comes twice
-  kLeaderInside,    // the worker is somebody else's child, in a session of its own
+  kGroup,           // the started process becomes the worker: signal its process group
+  kGroupButLeader,  // signal the group without its leader: the leader forwards signals itself
+  kLeaderInside,    // the worker is a child of another process, in its own session
 };
 
-// A container made ready on this node. Plain data.
+// A container that is ready on this node. Plain data.
 struct Plan {
   Spec spec = {};
   Node node = {};
   Place place = {};
-  std::string label = {};                      // on each of the job's containers, where the runtime knows labels
-  std::set<std::string> image_variables = {};  // what the image sets
-  Environment image_environment;  // what of it the runtime must be told, because `place` is not the image itself
-  std::set<std::string> given_variables = {};  // what the user gave workers expressly
-  // charliecloud's alone:
-  bool has_environment_file = false;  // the image brings variables
+  std::string label = {};                      // of each of the job's containers, if the runtime has labels
+  std::set<std::string> image_variables = {};  // that the image sets
+  Environment image_environment;  // variables to give to the runtime, because `place` is not the image itself
+  std::set<std::string> given_variables = {};  // that the user gave to workers
+  // Only for charliecloud:
+  bool has_environment_file = false;  // the image has a file of variables
   bool makes_mount_points = false;    // some are missing in the image
 };
 
 SignalWay signal_way(Kind kind);
-// podman's own exit code for a worker that a signal ended is 128 + n.
+// Whether the runtime exits with 128 + n if signal n ended the worker, as podman does.
 bool says_signals_as_codes(Kind kind);
 
 }  // namespace muster::container

@@ -2,7 +2,7 @@
 
 #include "muster/container/commands.h"
 
-// One namespace per runtime, each in a folder of its own; commands.cpp chooses.
+// One namespace per runtime, each in its own folder. commands.cpp chooses between them.
 namespace muster::container {
 
 namespace enroot {

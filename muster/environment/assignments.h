@@ -12,24 +12,24 @@
 
 namespace muster::environment {
 
-// Variables as people write them down; all pure.
+// Reads variables as users write them. All pure.
 
-// NAME=VALUE, or NAME alone: the value is that of the process which reads it.
+// NAME=VALUE, or NAME alone: then the value is the one that NAME has in this process.
 using Assignment = std::pair<std::string, std::optional<std::string>>;
 using Assignments = std::vector<Assignment>;
 
 Result<Assignment> parse_assignment(std::string_view word);
 
-// A file of them, one a line:
-//   # a comment, also behind a value
-//   NAME=some text              blanks around it are no part of it
-//   export NAME="a \"b\" \n c"  \n \t \r \\ \" \$ mean something; may go over several lines
-//   NAME='as it is'             may go over several lines
+// A file with one variable per line:
+//   # a comment, also after a value
+//   NAME=some text              blanks around the value are dropped
+//   export NAME="a \"b\" \n c"  \n \t \r \\ \" \$ are escapes; may have several lines
+//   NAME='as it is'             may have several lines
 //   NAME
-// Nothing is expanded: it is no shell. Errors name the line.
+// Nothing is expanded, because no shell reads the file. Errors name the line.
 Result<Assignments> parse_env_file(std::string_view text);
 
-// Values for names alone; those that are not set here are left out. The last value of a name wins.
+// Gives names without a value their value; drops those that are not set. The last value of a name wins.
 Environment fill_in(const Assignments& assignments, const GetEnv& getenv);
 
 }  // namespace muster::environment

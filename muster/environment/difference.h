@@ -8,12 +8,12 @@
 
 namespace muster::environment {
 
-// Something that is not the same on all nodes.
+// A variable or version that is not the same on all nodes.
 struct Difference {
-  std::string name;       // of the variable, or "torch" …
-  bool variable = false;  // or a version
+  std::string name;       // of the variable, or of the version: "torch" …
+  bool variable = false;  // false: a version
   struct Group {
-    std::optional<std::string> value;  // nothing: it is not there
+    std::optional<std::string> value;  // nothing: it is not set
     std::vector<std::string> hosts;
     bool operator==(const Group&) const = default;
   };
@@ -23,11 +23,11 @@ struct Difference {
 
 // All pure.
 
-// Versions first, then variables by name. Variables that belong to a node by their nature (HOSTNAME, SLURM_NODEID …),
-// and those in `ignored`, are no difference.
+// Versions first, then variables by name. Ignores variables that differ on every node (HOSTNAME, SLURM_NODEID …) and
+// those in `ignored`.
 std::vector<Difference> differences(const std::vector<Fingerprint>& nodes, const std::vector<std::string>& ignored);
 
-// For a terminal too, whatever is in the values.
+// The text is safe for a terminal: control characters in values are escaped.
 std::string differences_text(const std::vector<Fingerprint>& nodes, const std::vector<Difference>& differences);
 std::string differences_json(const std::vector<Fingerprint>& nodes, const std::vector<Difference>& differences);
 

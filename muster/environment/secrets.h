@@ -8,24 +8,24 @@
 
 namespace muster::environment {
 
-// What must not end in a file or on a screen. By looks: a name that says so (API_KEY, HF_TOKEN …), a password in a URL,
-// the shape of well-known tokens. All pure.
+// Masks secrets, so that they do not get into a file or onto a screen. A secret is recognised by its name (API_KEY,
+// HF_TOKEN …), as a password in a URL, or by the form of well-known tokens. All pure.
 
 inline constexpr std::string_view kMask = "***";
 
 bool is_secret_name(std::string_view name);
 
-// The value of a variable as it may be shown.
+// The value of a variable, masked if it is a secret.
 std::string masked(std::string_view name, std::string_view value);
 
-// Words of a command line: --token=x, --api-key x, NAME=x, http://user:x@host.
+// Masks x in the words of a command line: --token=x, --api-key x, NAME=x, http://user:x@host.
 std::vector<std::string> masked_words(const std::vector<std::string>& words);
 
-// What git diff prints: URLs and tokens.
+// Masks URLs and tokens in free text, such as the output of git diff.
 std::string masked_text(std::string_view text);
 
-// What a scheduler prints, and variables that name others with their values (SLURM_EXPORT_ENV): also VALUE of NAME=VALUE
-// and of --name VALUE, anywhere in it.
+// Also masks VALUE in NAME=VALUE and --name VALUE anywhere in the text. For the output of a scheduler, and for
+// variables that contain others (SLURM_EXPORT_ENV).
 std::string masked_assignments(std::string_view text);
 
 }  // namespace muster::environment

@@ -11,8 +11,8 @@
 
 namespace muster::environment {
 
-// Why there is no environment: which line, in its author's own words, and what it did. `line_of` reads a line of a file
-// (empty: it cannot). Pure but for it.
+// Explains why the set-up failed: the line as the user wrote it, and what happened. `line_of` reads a line of a file
+// (empty: it cannot). Pure except for `line_of`.
 using LineOf = std::function<std::string(const std::string& file, int line)>;
 Error explain_failure(const std::vector<Step>& steps, const Captured& captured, const process::ExitStatus& status,
                       const LineOf& line_of);

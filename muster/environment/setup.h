@@ -10,7 +10,7 @@
 
 namespace muster::environment {
 
-// What is to be done on a node before anything of the job is looked up or started there.
+// What to do on a node before muster looks for the program there or starts anything.
 struct Setup {
   std::vector<std::string> modules;    // --modules
   std::string conda;                   // --conda: a name, or the path of an environment
@@ -22,32 +22,32 @@ struct Setup {
   bool empty() const { return !needs_shell() && set.empty(); }
 };
 
-// One thing that the shell does. Modules come first, since they may bring the conda or Python that the next ones need;
-// prologues last, in their order, since they may refine all of it.
+// One step of the shell. Modules come first, because they may provide the conda or Python that later steps need.
+// Prologues come last, in their order, because they may change everything.
 struct Step {
   enum class Kind { kModule, kConda, kVenv, kSource, kCommand };
   Kind kind;
   std::string text;  // name, path, or the command as typed
 
-  // As people would type it: "module load gcc", "source setup.sh"; a command's first line. Escaped.
+  // As a user would type it: "module load gcc", "source setup.sh"; of a command the first line. Escaped.
   std::string title() const;
   bool operator==(const Step&) const = default;
 };
 
-// How a word of --prologue that names a file is used, by the file's first bytes: a shell script is sourced, anything
-// else (another interpreter's script, a program) is run as a command.
+// Whether to source a file that --prologue names, by its first bytes: true for a shell script. Any other file (a script
+// of another interpreter, a program) is run as a command.
 bool is_sourced(std::string_view first_bytes);
 
-// `head` gives the first bytes of a file; nothing: there is none of that name. Pure but for it.
+// `head` returns the first bytes of a file, or nothing if the file does not exist. Pure except for `head`.
 using FileHead = std::function<std::optional<std::string>(const std::string& path)>;
 std::vector<Step> steps(const Setup& setup, const FileHead& head);
 
-// What to run: bash, told to do the steps and then to write its environment. Its stdout is the report (captured.h),
-// whatever the steps print goes to its stderr. `cat` is the path of cat, needed when PATH may be anything. The script
-// takes one line, so that bash's own messages count the lines of a command as its author does.
+// The command to run: bash does the steps and then writes its environment. Its stdout is the report (captured.h); what
+// the steps print goes to its stderr. `cat` is the path of cat, because a step may change PATH. The script is one line,
+// so that the line numbers in bash's messages are those of the user's command.
 std::vector<std::string> shell_command(const std::string& bash, const std::string& cat, const std::vector<Step>& steps);
-// What is on its stdin, a file: the steps' texts. A prologue may have a password in it, and arguments are there for
-// everybody on the machine to read. The steps themselves find nothing on their stdin.
+// The contents of its stdin, a file: the texts of the steps. They are not arguments, because a prologue may contain a
+// password and every user of the machine can read arguments. The stdin of the steps themselves is empty.
 std::string shell_input(const std::vector<Step>& steps);
 
 }  // namespace muster::environment
