@@ -28,7 +28,7 @@ using Keys = std::span<const std::string>;
 // fails at once.
 class Client {
  public:
-  // Tries until the deadline: the server may not be up yet.
+  // Tries again until the deadline, because the server may not be up yet.
   static Result<Client> connect(const std::string& host, uint16_t port, Deadline deadline);
 
   Result<void> set(std::string_view key, std::string_view value, Deadline deadline);
@@ -40,30 +40,30 @@ class Client {
   // The resulting value: `desired` if it was stored. An absent key equals an empty `expected`.
   Result<std::string> compare_set(std::string_view key, std::string_view expected, std::string_view desired,
                                   Deadline deadline);
-  // Whether all are there.
+  // Whether all keys exist.
   Result<bool> check(Keys keys, Deadline deadline);
   Result<void> wait(Keys keys, Deadline deadline);
-  // Whether it was there.
+  // Whether the key existed.
   Result<bool> delete_key(std::string_view key, Deadline deadline);
-  // Of the whole store, queues not counted.
+  // The number of keys in the whole store, without queues.
   Result<int64_t> num_keys(Deadline deadline);
-  // Without those that PyTorch's client hides too: keys without a leading '/' on the server.
+  // Without the keys that PyTorch's client hides too: those without a leading '/' on the server.
   Result<std::vector<std::string>> list_keys(Deadline deadline);
 
-  // Waits for all of them; values in the order of the keys.
+  // Waits for all keys. The values are in the order of the keys.
   Result<std::vector<std::string>> multi_get(Keys keys, Deadline deadline);
   Result<void> multi_set(std::span<const std::pair<std::string, std::string>> pairs, Deadline deadline);
 
   Result<void> queue_push(std::string_view key, std::string_view bytes, Deadline deadline);
   // Waits for an item.
   Result<std::string> queue_pop(std::string_view key, Deadline deadline);
-  // Nothing when the queue is empty.
+  // Nothing if the queue is empty.
   Result<std::optional<std::string>> queue_try_pop(std::string_view key, Deadline deadline);
   Result<int64_t> queue_len(std::string_view key, Deadline deadline);
 
-  // Until `world_size` calls have been made for this key; never reset.
+  // Blocks until `world_size` calls have been made for this key. The count is never reset.
   Result<void> barrier(std::string_view key, int64_t world_size, Deadline deadline);
-  // There and back.
+  // One round trip to the server.
   Result<void> ping(Deadline deadline);
 
  private:

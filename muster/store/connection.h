@@ -14,7 +14,7 @@
 
 namespace muster::store {
 
-// One client of a server, as long as the server knows it. Plain state: Server::Impl is the only one to touch it.
+// One client of a server. Plain state that only Server::Impl uses.
 struct Connection : Waiter {
   static constexpr uint32_t kReadable = EPOLLIN | EPOLLRDHUP | EPOLLET;
   static constexpr size_t kKeepBuffer = 1 << 10;  // an idle connection keeps no more than this
@@ -30,12 +30,12 @@ struct Connection : Waiter {
   uint64_t serial;  // in order of arrival
   Parser parser;
   std::string input;   // an incomplete request, or requests that wait until `output` is gone
-  std::string output;  // replies from `sent` on are still to be sent
+  std::string output;  // replies; those from `sent` on are not sent yet
   size_t sent = 0;
   net::EventLoop::TimerId grace = 0;
   bool watcher = false;       // a 1.13 client's second connection
-  bool paused = false;        // too much output: do not look at input
-  bool more_to_read = false;  // the socket was not read empty
+  bool paused = false;        // too much output: do not read input
+  bool more_to_read = false;  // the socket may have more bytes
   bool want_write = false;    // EPOLLOUT is armed
   bool dirty = false;         // in Server::Impl::dirty_
 };

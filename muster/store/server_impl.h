@@ -14,7 +14,7 @@
 
 namespace muster::store {
 
-// What server.h promises, in three files by what they do; this header is for them alone.
+// The implementation of server.h, which is divided into three files. Only they use this header.
 class Server::Impl final : public Table::Observer {
  public:
   Impl(net::EventLoop& loop, Log& log, ServerOptions options)
@@ -97,21 +97,21 @@ class Server::Impl final : public Table::Observer {
   uint16_t port_ = 0;
   net::EventLoop::TimerId accept_again_ = 0;
   net::EventLoop::TimerId promise_timer_ = 0;
-  bool accept_failed_ = false;  // and has been said
-  size_t warnings_ = 0;         // of strangers, lately
-  size_t unsaid_ = 0;           // since the last one
+  bool accept_failed_ = false;  // and has been logged
+  size_t warnings_ = 0;         // recent warnings about strangers
+  size_t unsaid_ = 0;           // strangers since the last warning
   TimePoint warned_{};
   std::unique_ptr<Table> table_;
   std::vector<std::unique_ptr<Connection>> by_fd_;
   size_t open_ = 0;
-  std::unordered_map<std::string, size_t> open_from_;  // by address; none has 0
+  std::unordered_map<std::string, size_t> open_from_;  // by address; entries with 0 are removed
   uint64_t next_serial_ = 1;
   std::vector<char> scratch_;  // shared by all connections
   net::EventLoop::HookId end_hook_;
-  std::string spare_output_;          // lent to the connection at work, so that replies need no allocation
-  std::vector<Connection*> dirty_;    // have output since the last flush
-  std::vector<Connection*> sending_;  // empty but for its memory, except in send_dirty()
-  std::vector<std::unique_ptr<Connection>> closed_;  // freed when nobody can hold a reference any more
+  std::string spare_output_;          // used by the current connection, so that replies need no allocation
+  std::vector<Connection*> dirty_;    // with output since the last flush
+  std::vector<Connection*> sending_;  // kept for its memory; empty except in send_dirty()
+  std::vector<std::unique_ptr<Connection>> closed_;  // freed when no reference to it can exist
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -16,12 +16,13 @@ namespace muster::store {
 
 class Waiter;
 
-// A key's value, a queue of that name, and who waits for or watches it. Exists while any of these does.
+// The value of a key, the queue with the same name, and the clients that wait for or watch it. Exists while one of
+// these exists.
 struct Entry {
   struct Node;  // one registration of a Waiter
   struct Extras {
     std::deque<std::string> queue;
-    size_t promised = 0;  // of its items: each to a client that was told that there is one
+    size_t promised = 0;  // items that are promised to clients
     std::vector<Waiter*> watchers;
   };
 
@@ -39,7 +40,7 @@ using Slot = std::pair<const std::string, Entry>;
 
 struct Entry::Node {
   Waiter* waiter = nullptr;
-  Slot* slot = nullptr;  // null once the key has come
+  Slot* slot = nullptr;  // null after the key has come
   Node* previous = nullptr;
   Node* next = nullptr;
 };
@@ -61,21 +62,21 @@ class Waiter {
   Entry::Node one_;                       // most waits are for one key
   std::unique_ptr<Entry::Node[]> many_;   // registrations of a wait for several
   uint32_t registered_ = 0;               // nodes in use
-  uint32_t missing_ = 0;                  // of these, keys that have not come
-  std::unique_ptr<std::string> promise_;  // the queue of which it may pop an item, until its next request
+  uint32_t missing_ = 0;                  // keys of these that have not come
+  std::unique_ptr<std::string> promise_;  // the queue from which it may pop an item until its next request
   bool promise_is_old_ = false;
   std::unique_ptr<std::vector<Slot*>> watched_;
 };
 
-// The store's keys and queues and what waits for them: all semantics, no I/O, no clock. One thread.
+// The store's keys, queues and waiting clients: all semantics, no I/O, no clock. One thread.
 class Table {
  public:
   // Called from inside the operations below; must not call the table back.
   class Observer {
    public:
-    // Everything it waited for has come (or the barrier is complete). It no longer waits.
+    // Everything that the waiter waited for has come (or the barrier is complete). It no longer waits.
     virtual void released(Waiter& waiter) = 0;
-    // A key it watches has changed.
+    // A key that the waiter watches has changed.
     virtual void changed(Waiter& watcher, Change change, std::string_view key, std::string_view old_value,
                          std::string_view new_value) = 0;
 
@@ -89,44 +90,44 @@ class Table {
 
   void set(std::string_view key, std::string_view value);
   void append(std::string_view key, std::string_view bytes);
-  // Stores `desired` if the value equals `expected` (an absent key equals an empty one). The resulting value; where
-  // nothing is there and nothing was stored `expected`, as PyTorch's callers know it.
+  // Stores `desired` if the value equals `expected` (an absent key equals an empty one). Returns the resulting value.
+  // If the key is absent and nothing was stored, returns `expected`, as PyTorch does.
   std::string_view compare_set(std::string_view key, std::string_view expected, std::string_view desired);
   const std::string* get(std::string_view key) const;
-  // Adds to a decimal text as strtoll() reads it, wrapping around. Nothing is changed if it is no number.
+  // Adds to a decimal text as strtoll() reads it, wrapping around. Changes nothing if it is not a number.
   std::optional<int64_t> add(std::string_view key, int64_t delta);
   bool remove(std::string_view key);
 
-  // Queues have names of their own: a name may be key and queue at once. An empty queue does not exist.
-  // PyTorch's blocking pop is two requests, WAIT and QUEUE_POP. So that nobody comes between them, a WAIT for one queue
-  // promises its client an item: others neither pop that nor end their own wait because of it. A push releases the one
-  // client that has waited longest; if that does not pop next, the following one.
+  // Queues and keys have separate names: a name may be a key and a queue. An empty queue does not exist. PyTorch's
+  // blocking pop is two requests, WAIT and QUEUE_POP. A WAIT for one queue promises its client an item, so that no
+  // other client can pop it, or end its own wait, between the two requests. A push releases the client that has waited
+  // longest; if that client does not pop next, the push releases the following one.
   void push(std::string_view key, std::string_view bytes);
-  std::optional<std::string> pop(std::string_view key);  // nothing when all items are promised
+  std::optional<std::string> pop(std::string_view key);  // nothing if all items are promised
   size_t queue_size(std::string_view key) const;
 
-  // Number of keys, and all of them in no order.
+  // The number of keys, and all keys in no particular order.
   size_t size() const { return values_; }
   void for_each_key(const std::function<void(std::string_view)>& visit) const;
 
   // Keys with a value and queues with an item are present.
   bool has_all(const StringList& keys) const;
-  // True: all are present. False: `waiter` is released when each absent one has come, be it only for a moment. Takes
-  // the place of a wait that is still pending.
+  // True: all are present. False: `waiter` is released when each absent one has come, even if only for a moment.
+  // Replaces a wait that is still pending.
   bool wait(Waiter& waiter, const StringList& keys);
   // Counts one arrival at the key. True: complete, everyone waiting is released. False: `waiter` waits. Nothing: the
   // key holds no number.
   std::optional<bool> barrier(Waiter& waiter, std::string_view key, int64_t world_size);
   void cancel(Waiter& waiter);
-  // To be told of each request before it is executed: hands the item of a queue on if it is not popped by the one to
-  // whom it was promised.
+  // Call it for each request before it is executed. If the client does not pop the item that was promised to it, the
+  // next client gets the promise.
   void next_request(Waiter& waiter, const Request& request) {
     if (waiter.promise_) [[unlikely]]
       settle_promise(waiter, &request);
   }
   bool has_promises() const { return !promised_to_.empty(); }
-  // Takes back the promises that were there at the last call already: who waited for a queue and does nothing more
-  // must not keep its items for ever.
+  // Takes back the promises that already existed at the last call, so that a client that waited for a queue and does
+  // nothing more does not keep its items for ever.
   void expire_promises();
 
   void watch(Waiter& watcher, std::string_view key);
@@ -155,7 +156,7 @@ class Table {
 
   Observer& observer_;
   Map map_;
-  Slot* last_ = nullptr;  // that slot() gave out: mostly the next one asked for, by streams, counters and barriers
+  Slot* last_ = nullptr;  // the last result of slot(): streams, counters and barriers often ask for it again
   size_t values_ = 0;
   std::vector<Waiter*> promised_to_;
 };

@@ -12,7 +12,7 @@
 // A request is one code byte and the fields of its operation; a reply is bare fields. Integers are little-endian, a
 // string is a u64 length and its bytes, a list is a u64 count and its strings.
 //
-// **Dialects.** The code numbers shifted twice, and nobody says which table he uses:
+// **Dialects.** The code numbers changed twice, and a client does not say which table it uses:
 //
 //   code     0    1    2    3    4      5     6         7          8           9          10         11
 //   1.13     SET  CAS  GET  ADD  CHECK  WAIT  NUM_KEYS  WATCH_KEY  DELETE_KEY  -          -          -
@@ -23,10 +23,11 @@
 //   state a key of more than 0x3C85F7CE bytes, far beyond the limit, so the first five bytes always decide.
 // * 1.13 (to 2.0) and 2.1 share 0 to 6. Code 9, 10 or 11 proves 2.1. A 1.13 client sends 7 only on a second connection
 //   that carries nothing else, so a 7 after any other request proves 2.1 too.
-// * What remains is ambiguous, and the parser says so instead of guessing (Status::kAmbiguous; the caller decides with
-//   evidence from outside the bytes, then calls assume()):
+// * The rest is ambiguous, and the parser says so instead of guessing (Status::kAmbiguous; the caller decides with
+// other
+//   evidence, then calls assume()):
 //     7 as the very first request: WATCH_KEY of 1.13, or DELETE_KEY from a 2.1 client that did nothing before;
-//     8, a whole key, and nothing behind it: DELETE_KEY of 1.13, whose client now waits for the answer, or an APPEND
+//     8, a whole key, and nothing after it: DELETE_KEY of 1.13, whose client now waits for the answer, or an APPEND
 //     of 2.1 that was cut exactly there. One more byte proves APPEND.
 namespace muster::store {
 
@@ -65,22 +66,22 @@ constexpr size_t kOpCount = 20;
 // "SET", "COMPARE_SET" …
 std::string_view name(Op op);
 
-// The operation a code stands for, and back. A legacy dialect that is not yet told apart has codes 0 to 6 only.
+// The operation of a code, and back. A legacy dialect that is not yet identified has only codes 0 to 6.
 std::optional<Op> op_of(Dialect dialect, uint8_t code);
 std::optional<uint8_t> code_of(Dialect dialect, Op op);
 
 constexpr uint32_t kMagic = 0x3C85F7CE;
 
-// Judged from the *stated* length, before the data arrives. Equal is allowed.
+// Checked against the *stated* length, before the data arrives. An equal length is allowed.
 struct Limits {
   static constexpr uint64_t kKey = 8192;
   static constexpr uint64_t kValue = 8 << 20;
   static constexpr uint64_t kList = 131072;
-  // Of all its strings and lengths together: what a list can add up to. A single value is far below.
+  // For all strings and lengths of a request together, which matters for lists. A single value is far below.
   static constexpr uint64_t kRequest = 64 << 20;
 };
 
-// Strings one after the other, as they came; all lengths have been checked. Views into the caller's buffer.
+// Consecutive strings as they arrived; all lengths have been checked. Views into the caller's buffer.
 class StringList {
  public:
   StringList() = default;
@@ -118,7 +119,7 @@ struct Request {
   Op op = Op::kValidate;
   std::string_view key;
   std::string_view value;    // COMPARE_SET: what is expected
-  std::string_view desired;  // COMPARE_SET alone
+  std::string_view desired;  // COMPARE_SET only
   int64_t number = 0;        // ADD: delta; BARRIER: world size; PING: nonce
   StringList list;           // MULTI_SET: key, value, key, value …
 };
@@ -141,8 +142,8 @@ struct Fault {
 // "key of 9000 bytes, the limit is 8192"
 std::string describe(const Fault& fault);
 
-// Finds one connection's requests in its bytes. Keeps its place inside a request that is still incomplete, so that
-// bytes which trickle in are looked at once; holds no bytes itself and allocates nothing.
+// Finds the requests in the bytes of one connection. Remembers its position inside an incomplete request, so that it
+// checks each byte once. Holds no bytes itself and allocates nothing.
 class Parser {
  public:
   enum class Status : uint8_t {
@@ -152,8 +153,8 @@ class Parser {
     kBad,        // see fault(); nothing after it makes sense
   };
 
-  // kTorch113 or kTorch21 given here are taken as known; a modern connection proves itself by VALIDATE. A request of
-  // more than `max_request` bytes is refused before the string that takes it there has come.
+  // kTorch113 and kTorch21 are accepted as known; a modern connection proves itself by VALIDATE. A request of more than
+  // `max_request` bytes is refused before the string that exceeds the limit has come.
   explicit Parser(Dialect dialect = Dialect::kUnknown, uint64_t max_request = Limits::kRequest);
 
   // `bytes` starts where the last request ended (the first call: at the connection's first byte).
