@@ -25,8 +25,8 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Reads such a message, which may be anybody's: whatever is missing, too long or out of range makes ok() false for
-// good, and every value read from then on is zero or empty. Look at ok() and done() once, at the end.
+// Reads such a message, which is not trusted. If a value is missing, too long or out of range, ok() becomes false and
+// stays so, and every value read after that is zero or empty. Check ok() and done() once, at the end.
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : rest_(bytes) {}
@@ -38,12 +38,12 @@ class ByteReader {
   bool boolean();
   std::string text() { return std::string(view()); }
   std::string_view view();  // into the message
-  // How many elements follow; more than the rest could hold, at `least_size` bytes each, is an error.
+  // The number of elements that follow. An error if the rest cannot hold so many, at `least_size` bytes each.
   size_t count(size_t least_size);
 
   void fail() { ok_ = false; }
   bool ok() const { return ok_; }
-  bool done() const { return ok_ && rest_.empty(); }  // everything was read, and was there
+  bool done() const { return ok_ && rest_.empty(); }  // everything was read, and nothing was missing
 
  private:
   uint64_t number(size_t size);

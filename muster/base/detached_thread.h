@@ -14,14 +14,15 @@
 
 namespace muster {
 
-// Starts a thread that is never joined: if a system call holds it for ever, the process goes on without it. It blocks all
-// signals, so that they go to the thread that handles them. `body` must own what it uses. An error names the limit of
-// processes if that is why; `what` says what the thread is for: "cannot start the thread that writes log files".
+// Starts a thread that is never joined: if a system call blocks it for ever, the process continues without it. It
+// blocks all signals, so that they go to the thread that handles them. `body` must own what it uses. An error names the
+// limit of processes if that is why; `what` says what the thread is for: "cannot start the thread that writes log
+// files".
 Result<void> start_detached_thread(std::function<void()> body, std::string what);
 
-// Calls `call` on a thread of its own and waits for it until the deadline. Empty: it has not returned, and may do so at any
-// time, so `call` must own what it uses. If the whole process stands still meanwhile, that time hardly counts: `call` could
-// not go on either. If no thread can be started the caller's own thread makes the call, without a deadline.
+// Calls `call` on a new thread and waits for it until the deadline. Empty: it has not returned. It may return at any
+// time later, so `call` must own what it uses. A pause of the whole process hardly counts, because `call` is paused
+// too. If no thread can be started, the caller's own thread makes the call, without a deadline.
 template <typename Answer>
 std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer()> call) {
   struct Shared {
@@ -41,7 +42,7 @@ std::optional<Answer> call_with_deadline(Deadline deadline, std::function<Answer
       "cannot start a thread");
   if (!started) return call();
   std::unique_lock lock(shared->mutex);
-  // Waits in short turns: a pause of the process uses up one turn at most.
+  // Waits in short turns: a pause of the process uses at most one turn.
   constexpr auto kTurn = std::chrono::milliseconds(50);
   for (; !shared->answer && left.count() > 0; left -= kTurn)
     shared->returned.wait_for(lock, std::min(left, kTurn), [&] { return shared->answer.has_value(); });

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-// The variables of a process, in their order. A name that stands twice has its first value, as for getenv().
+// The variables of a process, in their order. A name that occurs twice has its first value, as for getenv().
 class Environment {
  public:
   using Variable = std::pair<std::string, std::string>;
@@ -25,7 +25,7 @@ class Environment {
   std::optional<std::string> get(std::string_view name) const;
   bool has(std::string_view name) const { return find(name) != nullptr; }
 
-  // Like setenv(): in the place of the old value, or behind all others. The name stands once from now on.
+  // Like setenv(): in the place of the old value, or after all others. After this the name occurs once.
   void set(std::string_view name, std::string value);
   // The same for each of `others`, in their order.
   void set_all(const Environment& others);
@@ -34,7 +34,7 @@ class Environment {
   void erase_if(Predicate predicate) {
     std::erase_if(variables_, [&](const Variable& variable) { return predicate(variable.first); });
   }
-  // Behind all others; for callers that know the name to be new.
+  // Adds it after all others; for callers that know that the name is new.
   void add(std::string_view name, std::string_view value) { variables_.emplace_back(name, value); }
   void add(Variable variable) { variables_.push_back(std::move(variable)); }
 
@@ -48,19 +48,19 @@ class Environment {
   std::vector<Variable> variables_;
 };
 
-// That of this process, as it is now.
+// The environment of this process, as it is now.
 Environment own_environment();
 
-// How code that tests want to steer asks for a variable; nothing when it is unset.
+// Reads a variable, in code for which tests supply their own variables; nothing if it is unset.
 using GetEnv = std::function<std::optional<std::string>(const std::string& name)>;
 
 // A variable of this process.
 std::optional<std::string> environment_variable(const std::string& name);
 
-// Where temporary files go: $TMPDIR if it is a directory, else /tmp.
+// The directory for temporary files: $TMPDIR if it is a directory, else /tmp.
 std::string temporary_directory();
 bool is_directory(const std::string& path);
-// What is said of a $TMPDIR that is set and is not a directory.
+// The warning about a $TMPDIR that is set but is not a directory.
 std::string no_temporary_directory(const std::string& given);
 
 }  // namespace muster

@@ -28,20 +28,20 @@ class Fd {
   int fd_ = -1;
 };
 
-// The first `limit` bytes of a file; for small ones, which are read at once.
+// The first `limit` bytes of a file. For small files: reads all at once.
 Result<std::string> read_file(const std::string& path, size_t limit = 16 << 20);
-// The same of a regular file only: never waits for the other end of a FIFO.
+// The same for a regular file only: never waits for the other end of a FIFO.
 Result<std::string> read_regular_file(const std::string& path, size_t limit = 16 << 20);
-// A file without a name that holds this text, to be read from its beginning: for what a child is told and nobody else
-// may read. Unlike a pipe it holds any amount.
+// A file without a name that contains this text, positioned at its beginning. For text that only a child may read.
+// Unlike a pipe it has no size limit.
 Result<Fd> memory_file(std::string_view text);
 Result<void> set_nonblocking(int fd, bool on);
 
-// Writes everything, also after short writes and EINTR. For regular files and our own console before there is a
-// Console: the descriptor must be blocking, and there is no deadline but its reader's.
+// Writes everything, also after short writes and EINTR. For regular files, and for stdout and stderr before there
+// is a Console. The descriptor must be blocking, and there is no deadline.
 Result<void> write_all(int fd, const void* data, size_t size);
 
-// Makes or empties the file. A FIFO, pipe or terminal whose reader takes nothing for two seconds is an error.
+// Creates or truncates the file. Error: the reader of a FIFO, pipe or terminal reads nothing for two seconds.
 Result<void> write_whole_file(const std::string& path, const std::string& text);
 
 }  // namespace muster

@@ -11,8 +11,8 @@ namespace muster {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// What muster itself says, one line a call, without a trailing newline: what others wrote in it is escaped. Whoever
-// owns the terminal supplies the sink, so that our lines never cut through a worker's. Passed by reference; there is no
+// muster's own messages, one line per call, without a trailing newline. Foreign text in them is escaped. The owner of
+// the terminal supplies the sink, so that muster's lines never split a worker's line. Passed by reference; there is no
 // global logger.
 class Log {
  public:
@@ -51,7 +51,7 @@ class Log {
   LogLevel threshold_;
 };
 
-// "muster: ", "muster: warning: ", "muster: error: ": the one voice.
+// "muster: ", "muster: warning: ", "muster: error: ": the prefixes of all messages.
 std::string_view log_prefix(LogLevel level);
 
 }  // namespace muster

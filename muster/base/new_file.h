@@ -6,7 +6,7 @@
 
 namespace muster {
 
-// A file of a name that nobody has yet: it appears with all of the text, or never. Written beside it, then renamed.
+// Creates a new file atomically: it appears with the whole text, or never. Written under another name, then renamed.
 Result<void> write_new_file(const std::string& path, const std::string& text);
 
 }  // namespace muster

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-// What a child writes and we read. Both ends are closed on exec; reading never blocks, writing does.
+// A pipe that a child writes and this process reads. Both ends are close-on-exec. Reading never blocks, writing does.
 struct Pipe {
   Fd read, write;
 };

@@ -5,11 +5,11 @@
 
 namespace muster {
 
-// How long the thread that made this has waited for a processor: ready to run, while others ran.
+// Measures how long the thread that created this was ready to run and waited for a processor.
 class ProcessorWait {
  public:
   ProcessorWait();
-  // Since the last call. 0 where the kernel does not count it.
+  // Since the last call. 0 if the kernel does not count it.
   Duration take();
 
  private:

@@ -15,7 +15,7 @@ class SharedLibrary {
   // Opens the first of `names` that the loader can load. The error has the loader's reason for each name.
   static Result<SharedLibrary> open(std::initializer_list<const char*> names);
 
-  // The function of that name; null if the library does not have it. The caller vouches for the signature.
+  // The function of that name; null if the library does not have it. The caller must know its signature.
   template <typename Signature>
   Signature* function(const char* name) const {
     return reinterpret_cast<Signature*>(symbol(name));

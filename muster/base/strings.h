@@ -15,11 +15,11 @@ std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// ASCII letters alone; the rest stays as it is.
+// Changes only ASCII letters.
 std::string lower_case(std::string_view text);
 std::string upper_case(std::string_view text);
 
-// Characters of UTF-8, not bytes.
+// Counts characters of UTF-8, not bytes.
 size_t count_characters(std::string_view text);
 
 // "0-3,8" for {0,1,2,3,8} and ','
@@ -28,7 +28,7 @@ std::string number_ranges(const std::vector<int>& ascending, std::string_view se
 // The whole text must be one decimal number in range; no blanks, no "+".
 std::optional<int64_t> parse_int(std::string_view text);
 
-// As a POSIX shell needs it to read the same word again.
+// Quotes words so that a POSIX shell reads the same words.
 std::string shell_quote(std::string_view word);
 std::string shell_quote(const std::vector<std::string>& words);
 
@@ -39,10 +39,10 @@ size_t slips_allowed(size_t length);
 
 // "0.25 s", "3 s", "3600 s"
 std::string seconds_text(Duration duration);
-// The same for what was measured, which is never exact: "0.3 s", "3.0 s", "3600 s"
+// The same for measured times, which are never exact: "0.3 s", "3.0 s", "3600 s"
 std::string elapsed_text(Duration duration);
 
-// The one that a mistyped word most resembles, if it resembles one: of two that are as near, the one that begins alike.
+// The word that a mistyped word resembles most, if it resembles one. Of two equally near, the one with the same start.
 std::optional<std::string_view> nearest_word(std::string_view typed, const std::vector<std::string_view>& words);
 
 }  // namespace muster

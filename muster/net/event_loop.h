@@ -40,15 +40,15 @@ class EventLoop {
   // Runs after the handlers of the current wake-up, before the next wait.
   void defer(Task task);
 
-  // Runs at the end of every wake-up, after everything else, until it is removed: for what is gathered over all the
-  // handlers of a wake-up. May not add or remove hooks.
+  // Runs at the end of every wake-up, after everything else, until it is removed. For work that the handlers of a
+  // wake-up collect. May not add or remove hooks.
   using HookId = uint64_t;
   HookId add_end_hook(Task task);
   void remove_end_hook(HookId hook);
 
-  // Until stop() is called.
+  // Runs until stop() is called.
   void run();
-  // Until stop() is called or the deadline has passed; true if stopped.
+  // Runs until stop() is called or the deadline has passed; true if stopped.
   bool run_until(Deadline deadline);
   void stop() { stopped_ = true; }
 
@@ -73,7 +73,7 @@ class EventLoop {
   std::map<TimerId, TimePoint> timer_times_;
   TimerId next_timer_ = 1;
   std::vector<Task> deferred_;
-  std::vector<Task> deferred_running_;  // empty but for its memory, except in run_deferred()
+  std::vector<Task> deferred_running_;  // kept for its memory; empty except in run_deferred()
   std::map<HookId, Task> end_hooks_;
   HookId next_hook_ = 1;
   std::vector<epoll_event> ready_;

@@ -15,8 +15,8 @@ struct InterfaceAddress {
   bool loopback = false;
 };
 
-// Of all interfaces that are up, in the kernel's order; link-local IPv6 addresses are left out: they mean nothing
-// elsewhere. Empty also if the list cannot be read.
+// The addresses of all interfaces that are up, in the kernel's order, without link-local IPv6 addresses, which mean
+// nothing on other machines. Empty also if the list cannot be read.
 std::vector<InterfaceAddress> interface_addresses();
 
 // Whether an interface of this machine has the address, whatever its port; all of 127.0.0.0/8 is this machine's. Reads
@@ -26,17 +26,17 @@ bool is_own_address(const Address& address);
 // The same, with an error if the list cannot be read: no descriptor or no memory is left.
 Result<bool> look_up_own_address(const Address& address);
 
-// Which of them `wanted` means: an interface ("eth0") or a network ("10.0.0.0/8", "fd00::/64"). Pure.
+// Those of them that `wanted` means: an interface ("eth0") or a network ("10.0.0.0/8", "fd00::/64"). Pure.
 Result<std::vector<InterfaceAddress>> select_interfaces(const std::vector<InterfaceAddress>& all,
                                                         std::string_view wanted);
 
 // The interface that has a numeric address; empty: none.
 std::string interface_of(const std::vector<InterfaceAddress>& all, std::string_view address);
 
-// The address this machine would send from to reach another; asks the routing table, sends nothing.
+// The address from which this machine would send to another. Asks the routing table, sends nothing.
 Result<Address> source_address_towards(const Address& peer);
 
-// Numeric only, never the resolver: "10.0.0.1", "fd00::1".
+// Reads a numeric address, never asks the resolver: "10.0.0.1", "fd00::1".
 Result<Address> parse_address(std::string_view host, uint16_t port);
 
 }  // namespace muster::net

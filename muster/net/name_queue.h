@@ -11,13 +11,13 @@
 
 namespace muster::net {
 
-// Looks many names up without blocking, a few at a time: each takes a thread while it lasts (Lookup), and there may be
-// thousands. A resolver that hangs holds up the names behind it and nothing else.
+// Looks up many names, possibly thousands, without blocking, a few at a time, because each lookup needs a thread
+// (Lookup). A resolver that hangs delays only the names that wait in this queue.
 class NameQueue {
  public:
   static constexpr size_t kAtOnce = 4;
 
-  // Of a name that nobody knows nothing is heard.
+  // Not called for a name that cannot be resolved.
   using Found = std::function<void(const std::string& name, const std::vector<Address>& addresses)>;
 
   // `found` is called from the loop; for a numeric address from ask(). It may not destroy the queue.
@@ -26,13 +26,13 @@ class NameQueue {
   NameQueue(const NameQueue&) = delete;
   NameQueue& operator=(const NameQueue&) = delete;
 
-  // Once for all who ask while there is no answer.
+  // A name that is asked for several times before the answer is looked up once.
   void ask(const std::string& name);
 
  private:
   struct Question {
     std::string name;
-    std::unique_ptr<Lookup> lookup;  // once it is asked
+    std::unique_ptr<Lookup> lookup;  // set when it is asked
   };
   using Questions = std::list<Question>;
 
@@ -43,7 +43,7 @@ class NameQueue {
   Found found_;
   Resolver resolver_;
   Questions waiting_, asked_;
-  std::set<std::string> open_;  // the names of both
+  std::set<std::string> open_;  // the names in both of these
 };
 
 }  // namespace muster::net

@@ -12,18 +12,18 @@
 
 namespace muster::net {
 
-// The addresses of a name, with port 0. Blocks as long as it likes, in any thread. Tests supply their own.
+// Returns the addresses of a name, with port 0. May block without limit, in any thread. Tests supply their own.
 using Resolver = std::function<Result<std::vector<Address>>(const std::string& name)>;
 
-// getaddrinfo(): the hosts file, DNS, whatever nsswitch.conf says. Without an answer it gives up after seconds, or
+// getaddrinfo(): the hosts file, DNS, and the rest of nsswitch.conf. Without an answer it gives up after seconds or
 // minutes.
 Result<std::vector<Address>> ask_system(const std::string& name);
-// getaddrinfo()'s failure in words.
+// The text of an error of getaddrinfo().
 Error cannot_resolve(const std::string& name, int gai_error);
 
-// One question to a resolver, in a thread of its own, since no resolver knows a deadline. Whoever has waited long
-// enough destroys the Lookup: the thread ends when the resolver does, and touches nothing of ours then. It may read the
-// environment meanwhile, and a process that is forked meanwhile may find the resolver's locks taken.
+// One question to a resolver, in its own thread, because a resolver has no deadline. A caller that has waited long
+// enough destroys the Lookup. The thread then ends when the resolver returns, and uses nothing of the caller. Until
+// then it may read the environment, and a process that is forked may find the resolver's locks taken.
 class Lookup {
  public:
   explicit Lookup(std::string name, Resolver resolver = ask_system);
@@ -31,8 +31,8 @@ class Lookup {
   Lookup(const Lookup&) = delete;
   Lookup& operator=(const Lookup&) = delete;
 
-  int fd() const;  // readable once there is an answer; -1: take() says at once why nobody could be asked
-  // The answer; waits for it. kTimeout: none until the deadline. kPeer: nobody knows the name.
+  int fd() const;  // readable when there is an answer; -1: take() returns at once, with the reason
+  // Waits for the answer. kTimeout: no answer until the deadline. kPeer: the name cannot be resolved.
   Result<std::vector<Address>> take(Deadline deadline);
 
  private:
@@ -49,14 +49,14 @@ Result<std::vector<Address>> resolve(const std::string& host, uint16_t port, Dea
 Result<std::vector<Address>> resolve_endpoints(const std::vector<std::string>& endpoints, Deadline deadline,
                                                const Resolver& resolver = ask_system);
 
-// For questions about this machine's own name: what is not known by then we do without.
+// The time limit for questions about this machine's own name; muster works without the answer.
 inline constexpr auto kOwnNameTime = std::chrono::seconds(3);
 
-// What Python's socket.getfqdn() makes of a name; asks the resolver when the hosts file has no answer.
+// As Python's socket.getfqdn(). Asks the resolver if the hosts file has no answer.
 using FullName = std::function<std::string(const std::string& name)>;
 std::string ask_full_name(const std::string& name);
 
-// The same of this machine's; hostname() when nobody knows until the deadline.
+// The same for this machine; hostname() if there is no answer until the deadline.
 std::string fully_qualified_hostname(Deadline deadline, const FullName& ask = ask_full_name);
 
 }  // namespace muster::net

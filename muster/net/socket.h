@@ -22,15 +22,15 @@ struct Listener {
   uint16_t port;
 };
 
-// Dual-stack on every interface ([::]), plain IPv4 where there is no IPv6. A taken port is a usage error that names
-// the holder where /proc shows it.
+// Dual-stack on every interface ([::]), plain IPv4 if there is no IPv6. A taken port is a usage error that names the
+// holder if /proc shows it.
 Result<Listener> listen_tcp(const ListenOptions& options);
 
-// Accepts one connection; no descriptor and no error when none is waiting.
+// Accepts one connection. No descriptor and no error if none is waiting.
 Result<Fd> accept_tcp(int listener, Address* peer);
 
-// Connects one socket. Each function returns an errno value, 0 for success; which address is next and how long each may
-// take is for the caller to decide.
+// Connects one socket. Each function returns an errno value, 0 for success; the caller decides which address is next
+// and how long each may take.
 // Starts, never blocks: `socket` becomes writable when connect_error() knows the outcome. A failure leaves it empty.
 int start_connect(const Address& peer, Fd& socket);
 // ECONNREFUSED also if the socket is connected with itself, which happens on a port of this machine that no process
@@ -48,10 +48,10 @@ int wait_for(int fd, short events, Deadline deadline);
 
 Result<Address> local_address(int socket);
 
-// Whether the other side has broken off a TCP connection; not when it has only closed its sending side.
+// Whether the other side has ended a TCP connection. False if it has only closed its sending side.
 bool is_reset(int socket);
 
-// "pid 4711 (python3)" for the process that listens on a TCP port of this machine; empty where /proc hides it.
+// "pid 4711 (python3)" for the process that listens on a TCP port of this machine; empty if /proc hides it.
 std::string port_holder(uint16_t port);
 
 }  // namespace muster::net

@@ -10,12 +10,12 @@ namespace muster::process {
 // CPUs in this process's affinity mask, ascending.
 std::vector<int> affinity_cpus();
 
-// Makes these the CPUs of this process, of what it will start, and of nothing else. Fewer where a cgroup allows fewer;
-// an error where it allows none.
+// Sets the CPUs of this process and of the processes that it will start. Fewer if a cgroup allows fewer; an error if it
+// allows none.
 Result<void> set_affinity(const std::vector<int>& cpus);
 
-// What this job may really use: the mask's size, cut by the cgroup's CPU quota (v1 and v2, every level up to the
-// root; 1.5 CPUs count as 2), at least 1. `root` is "" outside tests.
+// The number of CPUs that this job may really use: the mask's size, cut by the cgroup's CPU quota (v1 and v2, every
+// level up to the root; 1.5 CPUs count as 2), at least 1. `root` is "" outside tests.
 int usable_cores(const std::string& root = "");
 
 // Cores of the machine, hyperthreads not counted; 0: the kernel does not say. `root` is "" outside tests.

@@ -9,7 +9,7 @@
 
 namespace muster::process {
 
-// How many GPUs this process was given, and how that is known ("CUDA_VISIBLE_DEVICES=0,1"): for --dry-run and errors.
+// The GPUs that this process was given, and how muster knows ("CUDA_VISIBLE_DEVICES=0,1"): for --dry-run and errors.
 struct GpuCount {
   int count = 0;
   std::string source;            // the variable or file that decided; empty: nothing names a GPU
@@ -22,21 +22,21 @@ struct GpuCount {
 // no file when a variable decides. `root` is "" outside tests.
 GpuCount count_gpus(const GetEnv& getenv, const std::string& root = "");
 
-// False for several GeForce RTX 40 with a driver before 550.40.07: they cannot reach each other's memory, and NCCL must be
-// told. Reads the driver's files in /proc.
+// False for several GeForce RTX 40 with a driver before 550.40.07: they cannot reach each other's memory, and NCCL must
+// be told. Reads the driver's files in /proc.
 bool have_peer_access(const std::string& root = "");
 
 // The pure parts. (PBS names GPUs in no variable but the CUDA_VISIBLE_DEVICES of its hook.)
 
-// The devices CUDA and HIP make visible for such a value: numbers ("1x" is 1), or UUIDs ("GPU-…", "MIG-…") whose kind
+// The devices that CUDA and HIP make visible for a value: numbers ("1x" is 1), or UUIDs ("GPU-…", "MIG-…") whose kind
 // the first entry fixes. The first entry that is neither ends the list, a repeated one leaves nothing at all.
 std::vector<std::string> parse_visible_devices(std::string_view value);
 
 // Entries of ZE_AFFINITY_MASK, "card" or "card.tile", each once; with `composite`, the cards they belong to.
 std::vector<std::string> parse_ze_mask(std::string_view value, bool composite);
 
-// What one of `parts` that share them has: some that follow one another, and where there are too few, one that others
-// have as well.
+// The share of one of `parts`: consecutive devices, or, if there are too few, one device that other parts have as
+// well.
 GpuCount share_of(const GpuCount& gpus, int part, int parts);
 
 // "4", "v100:4", "gpu:a100:2,gpu:v100:1(S:0-1)": the sum; nothing if it is not of that form.

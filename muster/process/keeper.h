@@ -10,14 +10,14 @@ namespace muster::process {
 
 struct Kept {
   std::string told;     // what the job returned; empty: its process was killed
-  int interrupted = 0;  // by that signal, of those sent to this process
+  int interrupted = 0;  // the signal that interrupted it; 0: none
 };
 
-// Runs `job` in a process of its own between this one and what the job starts, so that nothing of it is left when this
-// one is gone, however it went. The job ends when `muster` hangs up, and then kills what it started: it is a subreaper.
+// Runs `job` in a process between this one and the processes that the job starts, so that nothing of it is left if this
+// process dies. The job ends when `muster` hangs up, and then kills what it started: it is a subreaper.
 // `interruptible`: SIGINT and SIGTERM end the job instead of this process, unless they are ignored or blocked. Blocks
-// until the deadline at most; the job should have an earlier one. What a job that ended well has left running is this
-// process' child only where this is a subreaper too.
+// at most until the deadline; the job should have an earlier one. Processes that a successful job has left running
+// become children of this process only if it is a subreaper too.
 Result<Kept> run_kept(const std::function<std::string(int muster)>& job, bool interruptible, Deadline deadline);
 
 }  // namespace muster::process

@@ -18,7 +18,7 @@ OomCounters read_oom_counters(const std::string& root = "");
 // Was a SIGKILL between the two readings an out-of-memory kill?
 enum class OomVerdict {
   kNo,
-  kPossibly,  // only the host's counter, or one of a cgroup above the job's, moved: it may have been somebody else's
+  kPossibly,  // only the host's counter, or one of a cgroup above the job's, moved: it may have been another job's
   kYes,       // the counter of the job's own cgroup moved
 };
 OomVerdict judge_oom(const OomCounters& before, const OomCounters& after);

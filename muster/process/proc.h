@@ -12,7 +12,7 @@
 
 namespace muster::process {
 
-// What we use of /proc/<pid>/stat.
+// The fields of /proc/<pid>/stat that muster uses.
 struct ProcStat {
   pid_t pid = 0;
   char state = '?';  // R, S, D, T, Z …
@@ -30,7 +30,7 @@ struct ProcStat {
 // The command name may hold blanks, brackets and newlines: only the last ')' ends it.
 std::optional<ProcStat> parse_proc_stat(std::string_view text);
 
-// Nothing when the process is gone.
+// Nothing if the process is gone.
 std::optional<ProcStat> read_proc_stat(pid_t pid);
 
 // Every process that is visible, in no order.
@@ -39,10 +39,10 @@ std::vector<ProcStat> all_processes();
 // Those of `all` that are below `root`, each after its parent.
 std::vector<ProcStat> tree_below(pid_t root, const std::vector<ProcStat>& all);
 
-// What a process was started with, whatever it has set since; empty if it cannot be read.
+// The environment with which a process was started; empty if it cannot be read.
 Environment first_environment(pid_t pid);
 
-// Whether a block of NAME=value entries, each ended by NUL, has this very entry.
+// Whether a block of NAME=value entries, each ended by NUL, has exactly this entry.
 bool has_entry(std::string_view environ_block, std::string_view entry);
 
 }  // namespace muster::process

@@ -13,7 +13,7 @@ struct Pty {
 };
 Result<Pty> open_pty(int like);
 
-// Copies the window size, less so many columns; the processes on the other end get SIGWINCH from the kernel only if it
+// Copies the window size, with fewer columns; the processes on the other end get SIGWINCH from the kernel only if it
 // is their controlling terminal, so the caller signals them itself.
 void copy_window_size(int from, int to, size_t narrower = 0);
 void set_columns(int pty, int columns);

@@ -9,16 +9,16 @@
 
 namespace muster::process {
 
-// The PATH a shell has when it is unset.
+// The PATH that a shell uses if it is unset.
 inline constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin";
 
-// First executable file of that name on PATH (or the name itself if it has a slash): kNotFound or kNotExecutable else.
+// The first executable file with this name on PATH, or the name itself if it has a slash. kNotFound, kNotExecutable.
 Result<std::string> find_program(const std::string& name, const std::string& path);
 
-// For a path of which a directory may not be searched: kNotExecutable.
+// The error for a path with a directory that may not be searched: kNotExecutable.
 Error no_access(const std::string& path);
 
-// `python`, else `python3`, on PATH; PYTHON_EXEC, where set, instead.
+// PYTHON_EXEC if it is set, else `python` or `python3` on PATH.
 Result<std::string> find_python(const GetEnv& getenv);
 
 // major.minor of the torch that an interpreter would import, read from the version file or the *.dist-info / *.egg-info

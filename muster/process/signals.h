@@ -15,11 +15,11 @@ std::string signal_name(int number);
 // "SIGTERM", "TERM", "sigterm" and "15" give 15.
 std::optional<int> parse_signal(std::string_view text);
 
-// A signal as it arrived.
+// A received signal.
 struct Received {
   int signal;
-  int sender;         // pid, 0 when unknown
-  bool from_process;  // kill() and its kin, as opposed to the kernel (a terminal's Ctrl-C, SIGCHLD …)
+  int sender;         // pid; 0: unknown
+  bool from_process;  // sent by kill() or the like, not by the kernel (a terminal's Ctrl-C, SIGCHLD …)
 };
 
 // Blocks the signals in this thread and delivers them through a descriptor instead. Children must not inherit the
@@ -28,7 +28,7 @@ class SignalQueue {
  public:
   static Result<SignalQueue> open(const std::vector<int>& signals);
   int fd() const { return fd_.get(); }
-  // The next one, if any; never blocks.
+  // The next signal, if any. Never blocks.
   std::optional<Received> next();
 
  private:

@@ -11,8 +11,8 @@
 namespace muster::process {
 
 // The folders that an interpreter searches for installed packages, in its order, found without running it: PYTHONPATH,
-// the virtual environment, the user's site, the installation. Nothing when the interpreter is a script that chooses
-// another one in a way we do not know.
+// the virtual environment, the user's site, the installation. Nothing if the interpreter is a script that chooses
+// another interpreter in an unknown way.
 std::optional<std::vector<std::string>> site_folders(const std::string& python, const GetEnv& getenv);
 
 // The pure parts.

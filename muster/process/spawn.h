@@ -48,7 +48,7 @@ Result<Child> spawn(const SpawnSpec& spec);
 // Collects a child that has ended; nothing while it still runs. Never blocks.
 std::optional<ExitStatus> try_reap(const Child& child);
 
-// To the whole group of a child that leads one; false when nobody is left.
+// Signals the whole process group of a child that leads one; false if no process is left.
 bool signal_group(pid_t leader, int signal);
 
 }  // namespace muster::process
