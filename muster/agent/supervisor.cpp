@@ -71,8 +71,7 @@ constexpr auto kLastWordTime = std::chrono::seconds(5);
 
 std::unique_ptr<output::Uplink> open_uplink(net::EventLoop& loop, const job::JobSpec& job) {
   if (!job.membership || !job.membership->output_to_launcher) return nullptr;
-  auto uplink = output::Uplink::open(loop);
-  return uplink ? *std::move(uplink) : nullptr;  // no descriptors: the console is what is left
+  return std::make_unique<output::Uplink>(loop);
 }
 
 output::Console::Options console_options(const job::JobSpec& job, output::Uplink* uplink) {
@@ -82,8 +81,7 @@ output::Console::Options console_options(const job::JobSpec& job, output::Uplink
   if (uplink == nullptr) return options;
   options.colour = false;
   options.speaker = job.host;
-  options.stdout_fd = uplink->stdout_fd();
-  options.stderr_fd = uplink->stderr_fd();
+  options.outlets = uplink->outlets();
   options.columns = job.output.columns;
   options.live_line = [uplink](std::string text) { uplink->set_live_line(std::move(text)); };
   return options;

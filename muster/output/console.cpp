@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 
 #include "muster/base/strings.h"
 #include "muster/output/console_sink.h"
+#include "muster/output/descriptor_outlet.h"
 
 namespace muster::output {
 namespace {
@@ -23,6 +25,13 @@ std::string coloured_prefix(LogLevel level) {
   if (level == LogLevel::kWarning) return fmt::format("\x1b[33m{}\x1b[0m", prefix);
   if (level == LogLevel::kError) return fmt::format("\x1b[31m{}\x1b[0m", prefix);
   return std::string(prefix);
+}
+
+bool same_file(int one, int other) {
+  struct stat first {
+  }, second{};
+  if (::fstat(one, &first) != 0 || ::fstat(other, &second) != 0) return false;
+  return first.st_dev == second.st_dev && first.st_ino == second.st_ino && first.st_rdev == second.st_rdev;
 }
 
 }  // namespace
@@ -42,9 +51,17 @@ Console::Console(net::EventLoop& loop, Options options)
     : options_(std::move(options)),
       log_([this](LogLevel level, std::string_view text) { say(level, text); }, options_.threshold) {
   ::signal(SIGPIPE, SIG_IGN);
-  sinks_[0] = std::make_shared<ConsoleSink>(loop, options_.stdout_fd);
-  bool same = sinks_[0]->same_file(options_.stderr_fd);
-  sinks_[1] = same ? sinks_[0] : std::make_shared<ConsoleSink>(loop, options_.stderr_fd);
+  auto open = [&](size_t stream, int fd) {
+    Outlet*& outlet = options_.outlets[stream];
+    if (outlet == nullptr) {
+      descriptors_[stream] = std::make_unique<DescriptorOutlet>(loop, fd);
+      outlet = descriptors_[stream].get();
+    }
+    return std::make_shared<ConsoleSink>(loop, *outlet);
+  };
+  const bool same = options_.outlets[0] == nullptr && same_file(options_.stdout_fd, options_.stderr_fd);
+  sinks_[0] = open(0, options_.stdout_fd);
+  sinks_[1] = same ? sinks_[0] : open(1, options_.stderr_fd);
   if (same) return;
   sinks_[0]->on_lost = [this](int error) { log_.warn("lines of stdout are being lost: {}", ::strerror(error)); };
 }

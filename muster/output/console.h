@@ -13,13 +13,12 @@
 namespace muster::output {
 
 class ConsoleSink;
+class Outlet;
 
-// The launcher's own stdout and stderr, and the only writer to them while it runs workers. Never blocks: a thread writes
-// to a regular file, whose file system may not respond. For the rest it uses a descriptor of its own (/proc/self/fd/N
-// reopened with O_NONBLOCK, so that nobody who shares ours is affected) where that is possible, poll and small writes
-// where not. Bytes are kept, in order of arrival, until written: in memory while the
-// reader keeps up, else in an unlinked temporary file. Where stdout and stderr are the same file (2>&1) they are one
-// stream.
+// What a job shows on stdout and stderr, and the only writer to them while it runs workers. Never blocks. The bytes go to
+// the stdout and stderr of this process (descriptor_outlet.h) or, in an agent of a launcher, to the launcher (uplink.h).
+// Bytes are kept, in order of arrival, until written: in memory while the reader keeps up, else in an unlinked temporary
+// file. If stdout and stderr are the same file (2>&1) they are one stream.
 //
 // Ignores SIGPIPE for the whole process: a reader that has gone ends the output, not the job.
 class Console {
@@ -31,6 +30,7 @@ class Console {
     std::string speaker = {};  // in front of our own lines where several speak: "muster: n2: …"
     int stdout_fd = 1;
     int stderr_fd = 2;
+    std::array<Outlet*, 2> outlets{};  // instead of these descriptors; they outlive the console
     // Where somebody else shows what we write to a stream on a terminal so wide: that counts as one, and the line that
     // moves is handed over.
     std::array<int, 2> columns{};
@@ -60,7 +60,7 @@ class Console {
   // sight where there is not room for all of it.
   void set_live_line(std::string text, std::string tail = {});
 
-  // False: better leave bytes where they are until on_room() is called, within ConsoleSink::kPatience.
+  // False: better leave bytes where they are until on_room() is called, within Outlet::patience().
   bool has_room(job::Stream stream) const;
   void on_room(const std::function<void()>& callback);
 
@@ -88,6 +88,7 @@ class Console {
   ConsoleSink& sink(job::Stream stream) const { return *sinks_[static_cast<int>(stream)]; }
 
   Options options_;
+  std::unique_ptr<Outlet> descriptors_[2];
   std::shared_ptr<ConsoleSink> sinks_[2];  // the same one twice where both are one file
   Log log_;
 };

@@ -1,17 +1,11 @@
 #include "muster/output/console_sink.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <utility>
 
@@ -23,7 +17,6 @@ namespace {
 constexpr size_t kBatch = 256 << 10;   // written at once, read from the spool at once
 constexpr size_t kFull = 512 << 10;    // more than this in memory: no room
 constexpr size_t kTooMuch = 4 << 20;   // more than this: no patience
-constexpr int kPipeSize = 1 << 20;     // of a console that is a pipe and was full once
 constexpr size_t kOwnWords = 1 << 20;  // kept for later at most
 constexpr int kWritesPerEvent = 8;     // then the other descriptors have their turn
 constexpr std::string_view kClearLine = "\r\x1b[K";
@@ -55,40 +48,16 @@ std::string fit_columns(std::string_view text, std::string_view tail, size_t col
   return line.append(fit_columns(tail, columns));
 }
 
-ConsoleSink::ConsoleSink(net::EventLoop& loop, int fd) : loop_(loop), fd_(fd) { classify(); }
+ConsoleSink::ConsoleSink(net::EventLoop& loop, Outlet& outlet)
+    : loop_(loop), outlet_(outlet), broken_(outlet.closed()) {
+  outlet_.on_ready = [this] { catch_up(); };
+}
 
 ConsoleSink::~ConsoleSink() {
-  if (watching_) loop_.unwatch(to_poll().fd);
+  outlet_.watch(false);
+  outlet_.on_ready = nullptr;
   loop_.cancel(patience_);
   loop_.cancel(pace_timer_);
-}
-
-void ConsoleSink::classify() {
-  struct stat status {};
-  if (::fstat(fd_, &status) != 0) {
-    broken_ = true;  // started with the descriptor closed
-    return;
-  }
-  terminal_ = ::isatty(fd_) == 1;
-  pipe_ = S_ISFIFO(status.st_mode);
-  if (S_ISSOCK(status.st_mode)) {
-    access_ = Access::kSocket;
-  } else if (S_ISREG(status.st_mode)) {
-    access_ = Access::kFile;
-  } else if (terminal_ || pipe_) {
-    // O_NONBLOCK is a property of the open file, which we share with whoever started us: open one of our own.
-    std::string path = fmt::format("/proc/self/fd/{}", fd_);
-    own_.reset(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    access_ = own_ ? Access::kNonblocking : Access::kPolled;
-    if (own_) fd_ = own_.get();
-  }
-}
-
-bool ConsoleSink::same_file(int fd) const {
-  struct stat ours {
-  }, theirs{};
-  if (::fstat(fd_, &ours) != 0 || ::fstat(fd, &theirs) != 0) return false;
-  return ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino && ours.st_rdev == theirs.st_rdev;
 }
 
 void ConsoleSink::set_spool(std::string directory, uint64_t cap) {
@@ -135,7 +104,7 @@ void ConsoleSink::say(std::string_view text) {
 }
 
 void ConsoleSink::set_live_line(std::string text, std::string tail) {
-  if (!terminal_ || (text == live_line_ && tail == live_tail_)) return;
+  if (!is_terminal() || (text == live_line_ && tail == live_tail_)) return;
   live_line_ = std::move(text);
   live_tail_ = std::move(tail);
   if (std::exchange(live_drawn_, false)) (behind_ ? incoming_ : queue_) += kClearLine;
@@ -150,7 +119,7 @@ void ConsoleSink::schedule() {
   });
 }
 
-// Moves what was committed one step on: to the descriptor, or to the spool.
+// Moves what was committed one step on: to the outlet, or to the spool.
 void ConsoleSink::pass_on() {
   scheduled_ = false;
   if (broken_) {
@@ -173,28 +142,23 @@ void ConsoleSink::pass_on() {
 
 void ConsoleSink::draw_live_line() {
   if (live_line_.empty() || live_drawn_ || !at_line_start_ || queued() >= kBatch) return;
-  winsize size{};
-  bool known = ::ioctl(fd_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  queue_ += fit_columns(live_line_, live_tail_, known ? size.ws_col - 1u : 79u);
+  constexpr int kUsualColumns = 80;
+  const int columns = outlet_.columns() > 1 ? outlet_.columns() : kUsualColumns;
+  queue_ += fit_columns(live_line_, live_tail_, static_cast<size_t>(columns) - 1);
   queue_ += "\x1b[0m";
   live_drawn_ = true;
 }
 
-// Until the queue is empty, or the descriptor takes no more for now.
+// Until the queue is empty, or the outlet takes no more for now.
 void ConsoleSink::write_queue() {
-  if (access_ == Access::kFile) {
-    if (queued() == 0 && !appender_) return;
-    if (start_appender()) return hand_over();
-    access_ = Access::kDirect;
-  }
-  // What never waits takes everything; others have their turn after a few writes.
-  for (int i = 0; queued() > 0 && (i < kWritesPerEvent || access_ == Access::kDirect) && !broken_; ++i) {
-    ssize_t n = write_once(std::string_view(queue_).substr(head_));
+  if (auto failure = outlet_.take_failure()) handle_error(failure->error, failure->lost_lines);
+  // An outlet that never waits takes everything; the others have their turn after a few writes.
+  for (int i = 0; queued() > 0 && (i < kWritesPerEvent || outlet_.always_takes()) && !broken_; ++i) {
+    const ssize_t n = outlet_.write(std::string_view(queue_).substr(head_));
     if (n >= 0) {
       head_ += static_cast<size_t>(n);
       pacer_.reader_took(static_cast<size_t>(n));
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (pipe_ && !std::exchange(enlarged_, true) && ::fcntl(fd_, F_SETPIPE_SZ, kPipeSize) > 0) continue;
       break;
     } else if (errno != EINTR) {
       handle_error(errno);
@@ -210,50 +174,8 @@ void ConsoleSink::write_queue() {
   update_watch();
 }
 
-bool ConsoleSink::start_appender() {
-  if (appender_) return true;
-  auto started = Appender::start(fd_);
-  if (started) appender_ = *std::move(started);
-  return appender_ != nullptr;
-}
-
-// A file: its thread writes one part while the queue gathers the next.
-void ConsoleSink::hand_over() {
-  if (auto failure = appender_->take_failure()) handle_error(failure->error, failure->lost_lines);
-  if (queued() > 0 && !broken_ && appender_->waiting() < kBatch) {
-    pacer_.reader_took(queued());
-    appender_->append(queue_);
-  }
-  update_watch();
-}
-
 std::string ConsoleSink::stuck_file(Duration lasting) const {
-  return appender_ && !broken_ && appender_->stuck(lasting) ? appender_->path() : std::string();
-}
-
-pollfd ConsoleSink::to_poll() const {
-  if (appender_) return {appender_->done_fd(), POLLIN, 0};
-  return {fd_, POLLOUT, 0};
-}
-
-ssize_t ConsoleSink::write_once(std::string_view bytes) {
-  switch (access_) {
-    case Access::kDirect:
-    case Access::kFile:
-    case Access::kNonblocking:
-      return ::write(fd_, bytes.data(), bytes.size());
-    case Access::kSocket:
-      return ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    case Access::kPolled: {
-      pollfd writable{fd_, POLLOUT, 0};
-      if (::poll(&writable, 1, 0) != 1) {
-        errno = EAGAIN;
-        return -1;
-      }
-      return ::write(fd_, bytes.data(), std::min<size_t>(bytes.size(), PIPE_BUF));
-    }
-  }
-  return -1;
+  return broken_ ? std::string() : outlet_.stuck_file(lasting);
 }
 
 // `lost_before`: lines that were to be written before those of the queue.
@@ -275,19 +197,10 @@ void ConsoleSink::handle_error(int error, uint64_t lost_before) {
   head_ = 0;
 }
 
-void ConsoleSink::update_watch() {
-  const bool busy = queued() > 0 || behind_ || (appender_ && !appender_->idle());
-  const bool wanted = !broken_ && access_ != Access::kDirect && busy;
-  if (wanted == watching_) return;
-  watching_ = wanted;
-  const pollfd ready = to_poll();
-  if (!wanted) return loop_.unwatch(ready.fd);
-  loop_.watch(ready.fd, appender_ ? EPOLLIN : EPOLLOUT, [this](uint32_t) { catch_up(); });
-}
+void ConsoleSink::update_watch() { outlet_.watch(!broken_ && (queued() > 0 || behind_ || !outlet_.idle())); }
 
-// The descriptor takes more.
+// The outlet takes more.
 void ConsoleSink::catch_up() {
-  if (appender_) appender_->clear_done();
   write_queue();
   for (int i = 0; behind_ && queued() == 0 && !broken_ && i < kWritesPerEvent; ++i) {
     refill();
@@ -329,19 +242,18 @@ bool ConsoleSink::has_room() const {
   return pacer_.has_room() && !spool_is_full;
 }
 
-bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_ && (!appender_ || appender_->idle())); }
+bool ConsoleSink::idle() const { return broken_ || (queued() == 0 && !behind_ && outlet_.idle()); }
 
 uint64_t ConsoleSink::unwritten() const {
   if (broken_) return 0;
-  return (appender_ ? appender_->waiting() : 0) + queued() + incoming_.size() + spool_.size() -
-         std::min(spool_.size(), spool_read_);
+  return outlet_.waiting() + queued() + incoming_.size() + spool_.size() - std::min(spool_.size(), spool_read_);
 }
 
 // Starts and stops waiting for a reader that is merely busy, and tells those who wait for us.
 void ConsoleSink::notify() {
   if (!has_room()) {
     if (!std::exchange(full_, true) && !behind_) {
-      patience_ = loop_.call_after(access_ == Access::kFile ? kFilePatience : kPatience, [this] { fall_behind(); });
+      patience_ = loop_.call_after(outlet_.patience(), [this] { fall_behind(); });
     }
   } else if (std::exchange(full_, false)) {
     loop_.cancel(patience_);

@@ -1,7 +1,5 @@
 #include "muster/output/uplink.h"
 
-#include <fcntl.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +10,7 @@
 namespace muster::output {
 namespace {
 
-constexpr size_t kReadSize = 64 << 10;
+constexpr size_t kChunkSize = 64 << 10;
 // A line longer than this travels in pieces.
 constexpr size_t kLongestLine = 256 << 10;
 constexpr auto kLastConnectTime = std::chrono::seconds(10);  // when the job is over
@@ -24,23 +22,12 @@ constexpr size_t kLongestLiveLine = 4096;
 
 }  // namespace
 
-Result<std::unique_ptr<Uplink>> Uplink::open(net::EventLoop& loop) {
-  std::unique_ptr<Uplink> uplink(new Uplink(loop));
-  for (Pipe& pipe : uplink->pipes_) {
-    int fds[2];
-    if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return system_error(errno, "pipe");
-    pipe.read.reset(fds[0]);
-    pipe.write.reset(fds[1]);
-  }
-  return uplink;
-}
+Uplink::Uplink(net::EventLoop& loop) : loop_(loop), streams_{Stream(*this, 0), Stream(*this, 1)} {}
 
 Uplink::~Uplink() {
   loop_.cancel(live_timer_);
   loop_.cancel(again_timer_);
   loop_.cancel(check_timer_);
-  if (!reading_) return;
-  for (Pipe& pipe : pipes_) loop_.unwatch(pipe.read.get());
 }
 
 void Uplink::connect(const net::Address& launcher, const job::Token& token, rendezvous::NodeId node, Duration patience,
@@ -127,35 +114,43 @@ void Uplink::give_up() {
   update();
 }
 
-// Reads while somebody takes it; wakes who waits for everything to be gone.
+// Whatever changes how much the outlets take, or whether everything is gone, ends here.
 void Uplink::update() {
-  const bool wanted = gone_ || (ready_ && kept_bytes_ < rendezvous::kOutputWindow);
-  if (wanted != reading_) {
-    reading_ = wanted;
-    for (uint8_t stream : {0, 1}) {
-      const int fd = pipes_[stream].read.get();
-      if (wanted) {
-        loop_.watch(fd, EPOLLIN, [this, stream](uint32_t) { readable(stream); });
-      } else {
-        loop_.unwatch(fd);
-      }
-    }
-  }
+  wake_soon();
   if (on_idle_ && idle()) on_idle_();
 }
 
-void Uplink::readable(uint8_t stream) {
-  char buffer[kReadSize];
-  const ssize_t size = ::read(pipes_[stream].read.get(), buffer, sizeof buffer);
-  if (size > 0 && !gone_) send_lines(stream, {buffer, static_cast<size_t>(size)});
-  // Nobody could be told why there is no connection but whoever started us, on the way that led here.
-  if (size > 0 && !was_connected_ && stream == 1) [[maybe_unused]]
-    ssize_t told = ::write(STDERR_FILENO, buffer, static_cast<size_t>(size));
-  update();
+bool Uplink::has_room() const { return gone_ || (ready_ && kept_bytes_ < rendezvous::kOutputWindow); }
+
+// Once in each turn of the loop, so that other events are handled in between.
+void Uplink::wake_soon() {
+  const bool wanted = streams_[0].wanted() || streams_[1].wanted();
+  if (!wanted || !has_room() || std::exchange(waking_, true)) return;
+  loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
+    if (alive.expired()) return;
+    waking_ = false;
+    for (const Stream& stream : streams_) stream.wake();
+    wake_soon();
+  });
+}
+
+ssize_t Uplink::take(uint8_t stream, std::string_view bytes) {
+  if (!has_room()) {
+    errno = EAGAIN;
+    return -1;
+  }
+  bytes = bytes.substr(0, kChunkSize);
+  if (!gone_) {
+    send_lines(stream, bytes);
+  } else if (!was_connected_ && stream == rendezvous::Chunk::kStderr) {
+    // Only the process that started this one can be told why there is no connection.
+    (void)write_all(STDERR_FILENO, bytes.data(), bytes.size());
+  }
+  return static_cast<ssize_t>(bytes.size());
 }
 
 void Uplink::send_lines(uint8_t stream, std::string_view bytes) {
-  std::string& line = pipes_[stream].line;
+  std::string& line = streams_[stream].line;
   const size_t end = bytes.rfind('\n');
   if (end == std::string_view::npos && line.size() + bytes.size() < kLongestLine) {
     line.append(bytes);
@@ -219,12 +214,9 @@ void Uplink::send_event(std::string_view line) {
 }
 
 void Uplink::flush() {
-  for (uint8_t stream : {0, 1}) {
-    std::string& line = pipes_[stream].line;
-    int waiting = 0;
-    if (line.empty() || ::ioctl(pipes_[stream].read.get(), FIONREAD, &waiting) != 0 || waiting > 0) continue;
-    send(rendezvous::Chunk{stream, std::exchange(line, {})});
-  }
+  for (uint8_t stream : {0, 1})
+    if (std::string& line = streams_[stream].line; !line.empty())
+      send(rendezvous::Chunk{stream, std::exchange(line, {})});
 }
 
 void Uplink::end() {
@@ -232,12 +224,6 @@ void Uplink::end() {
   if (!std::exchange(ended_, true)) send(rendezvous::Chunk{rendezvous::Chunk::kEnd, {}});
 }
 
-bool Uplink::idle() const {
-  for (const Pipe& pipe : pipes_) {
-    int waiting = 0;
-    if (::ioctl(pipe.read.get(), FIONREAD, &waiting) == 0 && waiting > 0) return false;
-  }
-  return gone_ || (ready_ && channel_->unsent() == 0 && (!ended_ || kept_.empty()));
-}
+bool Uplink::idle() const { return gone_ || (ready_ && channel_->unsent() == 0 && (!ended_ || kept_.empty())); }
 
 }  // namespace muster::output

@@ -1,31 +1,33 @@
 #pragma once
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "muster/base/fd.h"
 #include "muster/net/address.h"
 #include "muster/net/event_loop.h"
+#include "muster/output/outlet.h"
 #include "muster/rendezvous/channel.h"
 #include "muster/rendezvous/protocol.h"
 
 namespace muster::output {
 
-// An agent's stdout and stderr on their way to the launcher: two pipes that the console writes to, and a connection of
-// its own that takes whole lines from them. While the launcher acknowledges nothing, or there is no connection yet, the
-// pipes fill up and the console spools, as with any slow reader. A connection that is lost, or on which an answer has
-// not come for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). This is
-// tried for as long as the job runs. When the job is over and no connection can be made, or the launcher closes it, what
-// still comes is dropped. A reset may come from anything on the way: after it, another connection is tried.
+// An agent's stdout and stderr on their way to the launcher: two outlets that the console writes to, and a connection that
+// carries whole lines. While kOutputWindow bytes are not acknowledged, or there is no connection yet, the outlets take
+// nothing and the console spools, as with any slow reader. A connection that is lost, or on which an answer has not come
+// for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). This is tried for as
+// long as the job runs. When the job is over and no connection can be made, or the launcher closes it, what still comes is
+// dropped. A reset may come from anything on the way: after it, another connection is tried.
 class Uplink {
  public:
-  static Result<std::unique_ptr<Uplink>> open(net::EventLoop& loop);
+  explicit Uplink(net::EventLoop& loop);
   ~Uplink();
+  Uplink(const Uplink&) = delete;
+  Uplink& operator=(const Uplink&) = delete;
 
-  int stdout_fd() const { return pipes_[0].write.get(); }
-  int stderr_fd() const { return pipes_[1].write.get(); }
+  std::array<Outlet*, 2> outlets() { return {&streams_[0], &streams_[1]}; }
 
   // The line that moves on the launcher's terminal; of many in a short time it sees the last.
   void set_live_line(std::string text);
@@ -46,14 +48,29 @@ class Uplink {
   // Nobody will ever read: what comes is dropped. Before there was a connection, what goes to stderr goes to this
   // process's own: whoever started it may read that.
   void give_up();
-  // Everything that was written has been handed to the network, or dropped. After end(): has been acknowledged.
+  // Everything that the outlets took has been handed to the network, or dropped. After end(): has been acknowledged.
   bool idle() const;
   void on_idle(std::function<void()> callback) { on_idle_ = std::move(callback); }
 
  private:
-  struct Pipe {
-    Fd read, write;
-    std::string line;  // read, not yet sent: an unfinished line
+  class Stream final : public Outlet {
+   public:
+    Stream(Uplink& uplink, uint8_t number) : uplink_(uplink), number_(number) {}
+    ssize_t write(std::string_view bytes) override { return uplink_.take(number_, bytes); }
+    void watch(bool wanted) override {
+      wanted_ = wanted;
+      uplink_.wake_soon();
+    }
+    void wake() const {
+      if (wanted_ && on_ready) on_ready();
+    }
+    bool wanted() const { return wanted_; }
+    std::string line;  // taken, not yet sent: an unfinished line
+
+   private:
+    Uplink& uplink_;
+    uint8_t number_;
+    bool wanted_ = false;
   };
 
   struct Target {
@@ -64,7 +81,6 @@ class Uplink {
     Duration connect_time{};
   };
 
-  explicit Uplink(net::EventLoop& loop) : loop_(loop) {}
   void connect();
   void not_connected(const Error& why);
   void opened(std::unique_ptr<rendezvous::Channel> channel);
@@ -74,13 +90,15 @@ class Uplink {
   void expect_answer();
   void check_answer();
   void send(const rendezvous::Chunk& chunk);
-  void readable(uint8_t stream);
+  bool has_room() const;
+  ssize_t take(uint8_t stream, std::string_view bytes);
+  void wake_soon();
   void send_lines(uint8_t stream, std::string_view bytes);
   void send_live_line();
   void update();
 
   net::EventLoop& loop_;
-  Pipe pipes_[2];
+  std::array<Stream, 2> streams_;
   Target target_;
   std::unique_ptr<rendezvous::Connector> connector_;
   std::unique_ptr<rendezvous::Channel> channel_;
@@ -89,8 +107,7 @@ class Uplink {
   bool over_ = false;
   bool gone_ = false;
   bool was_connected_ = false;
-  bool warned_ = false;  // that there is no connection
-  bool reading_ = false;
+  bool warned_ = false;            // that there is no connection
   std::string live_line_, shown_;  // as it is, and as it was sent last
   net::EventLoop::TimerId live_timer_ = 0;
   std::deque<std::string> kept_;  // encoded chunks that are not acknowledged
@@ -101,7 +118,9 @@ class Uplink {
   TimePoint answer_due_;  // if something is kept
   TimePoint checked_;
   net::EventLoop::TimerId check_timer_ = 0;
+  bool waking_ = false;  // deferred
   std::function<void()> on_idle_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for deferred calls
 };
 
 }  // namespace muster::output

@@ -1,11 +1,13 @@
 #include "muster/output/uplink.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
+#include "muster/output/console.h"
 #include "muster/output/test/output_harness.h"
 #include "muster/rendezvous/acceptor.h"
 #include "muster/rendezvous/output_intake.h"
@@ -24,9 +26,6 @@ class UplinkTest : public ::testing::Test {
     EXPECT_TRUE(listener);
     launcher_ = *net::parse_address("127.0.0.1", listener->port);
     accept_on(std::move(listener->fd));
-    auto uplink = Uplink::open(loop_);
-    EXPECT_TRUE(uplink);
-    uplink_ = *std::move(uplink);
     intake_.expect(kNode, "n7");
   }
 
@@ -51,7 +50,7 @@ class UplinkTest : public ::testing::Test {
                               .drained = {}});
   }
 
-  void connect() { uplink_->connect(launcher_, token_, kNode, patience_); }
+  void connect() { uplink_.connect(launcher_, token_, kNode, patience_); }
   void lose_connection() const { ::shutdown(channel_->share_socket().get(), SHUT_RDWR); }
 
   void reset_connection() const {
@@ -59,9 +58,7 @@ class UplinkTest : public ::testing::Test {
     ASSERT_EQ(::connect(channel_->share_socket().get(), &nowhere, sizeof nowhere), 0);
   }
 
-  void write(std::string_view line) const {
-    ASSERT_EQ(::write(uplink_->stdout_fd(), line.data(), line.size()), static_cast<ssize_t>(line.size()));
-  }
+  void write(std::string_view line) { console_.write(job::Stream::kStdout, line); }
 
   bool run_until(const std::function<bool()>& met) { return testing::run_until(loop_, met); }
 
@@ -84,13 +81,14 @@ class UplinkTest : public ::testing::Test {
   Channel* channel_ = nullptr;
   int connections_ = 0;
   Duration patience_ = std::chrono::seconds(10);
-  std::unique_ptr<Uplink> uplink_;
+  Uplink uplink_{loop_};
+  Console console_{loop_, {.outlets = uplink_.outlets()}};
 };
 
 TEST_F(UplinkTest, MakesALostConnectionAnew) {
   connect();
   int again = 0;
-  uplink_->on_reconnected([&] { ++again; });
+  uplink_.on_reconnected([&] { ++again; });
   write("one\n");
   ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
   lose_connection();
@@ -109,7 +107,7 @@ TEST_F(UplinkTest, ConnectsForAsLongAsTheJobRuns) {
   testing::Pipe said = testing::make_pipe();
   Fd stderr_fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
   ::dup2(said.write.get(), STDERR_FILENO);
-  uplink_->connect(launcher_, token_, kNode, patience_, kConnectTime);
+  uplink_.connect(launcher_, token_, kNode, patience_, kConnectTime);
   write("one\n");
   std::string warning;
   EXPECT_TRUE(run_until([&] { return (warning += testing::read_available(said.read.get())).ends_with('\n'); }));
@@ -131,7 +129,7 @@ TEST_F(UplinkTest, WhatAStuckConnectionSwallowedIsSentAgain) {
   ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
   channel_->pause(true);  // as if packets were dropped
   write("two\n");
-  uplink_->job_is_over();
+  uplink_.job_is_over();
   EXPECT_TRUE(run_until([&] { return text_ == "one\ntwo\n"; })) << text_;
   EXPECT_GE(connections_, 2);
 }
@@ -141,21 +139,44 @@ TEST_F(UplinkTest, ASlowReaderIsNotAStuckConnection) {
   connect();
   has_room_ = false;
   write("one\n");
-  uplink_->end();
+  ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
+  uplink_.end();
   const TimePoint later = Clock::now() + patience_ + 2 * rendezvous::kOutputPulse;
   ASSERT_TRUE(run_until([&] { return Clock::now() >= later; }));
   EXPECT_EQ(connections_, 1);
-  EXPECT_FALSE(uplink_->idle());
+  EXPECT_FALSE(uplink_.idle());
   intake_.room();
-  EXPECT_TRUE(run_until([&] { return uplink_->idle(); }));
+  EXPECT_TRUE(run_until([&] { return uplink_.idle(); }));
   EXPECT_TRUE(intake_.unfinished().empty());
+}
+
+TEST_F(UplinkTest, WhatExceedsTheWindowIsSpooledAndComesOnce) {
+  constexpr size_t kMargin = 1 << 20;
+  connect();
+  has_room_ = false;
+  std::string written;
+  for (int i = 0; written.size() < 2 * rendezvous::kOutputWindow; ++i) {
+    const std::string line = fmt::format("{:8} {:0>990}\n", i, "");
+    write(line);
+    written += line;
+  }
+  ASSERT_TRUE(run_until([&] { return text_.size() + kMargin >= rendezvous::kOutputWindow; })) << text_.size();
+  for (int i = 0; i < 100; ++i) loop_.run_until(Deadline::in(std::chrono::milliseconds(1)));
+  EXPECT_LT(text_.size(), rendezvous::kOutputWindow + kMargin) << "more than the window, and nothing was acknowledged";
+  has_room_ = true;
+  intake_.room();
+  ASSERT_TRUE(run_until([&] { return text_.size() > rendezvous::kOutputWindow + kMargin; })) << text_.size();
+  lose_connection();
+  ASSERT_TRUE(run_until([&] { return text_.size() >= written.size(); })) << text_.size();
+  EXPECT_TRUE(text_ == written);
+  EXPECT_GE(connections_, 2);
 }
 
 TEST_F(UplinkTest, AResetIsNotTheEndEvenIfTheJobIsOver) {
   connect();
   write("one\n");
   ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
-  uplink_->job_is_over();
+  uplink_.job_is_over();
   reset_connection();
   write("two\n");
   EXPECT_TRUE(run_until([&] { return text_ == "one\ntwo\n"; })) << text_;
@@ -163,14 +184,14 @@ TEST_F(UplinkTest, AResetIsNotTheEndEvenIfTheJobIsOver) {
 
 TEST_F(UplinkTest, WhenTheJobIsOverALostConnectionIsTheEnd) {
   connect();
-  uplink_->on_reconnected([] { ADD_FAILURE(); });
+  uplink_.on_reconnected([] { ADD_FAILURE(); });
   write("one\n");
   ASSERT_TRUE(run_until([&] { return text_ == "one\n"; })) << text_;
-  uplink_->job_is_over();
+  uplink_.job_is_over();
   acceptor_.reset();
   lose_connection();
   write("two\n");
-  EXPECT_TRUE(run_until([&] { return uplink_->idle(); })) << "what nobody reads is dropped";
+  EXPECT_TRUE(run_until([&] { return uplink_.idle(); })) << "what nobody reads is dropped";
 }
 
 }  // namespace
