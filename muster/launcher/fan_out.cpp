@@ -18,6 +18,7 @@
 #include "muster/launcher/retry_policy.h"
 #include "muster/launcher/status_server.h"
 #include "muster/net/name_queue.h"
+#include "muster/output/receiver.h"
 #include "muster/process/signals.h"
 #include "muster/process/urgency.h"
 #include "muster/rendezvous/coordinator.h"
@@ -61,7 +62,7 @@ class FanOutRun {
   void say(int position, std::string_view line);
   void agent_failed(int position, const Error& why, bool may_try_again);
   void node_joined(const rendezvous::Node& node);
-  void node_gone(const rendezvous::Node& node);
+  void node_gone(const rendezvous::Node& node, const Error& why);
 
   void take_signals();
   void take_signal(int signal);
@@ -81,6 +82,11 @@ class FanOutRun {
   std::optional<process::SignalQueue> signals_;
   std::vector<std::string> endpoints_;
   std::unique_ptr<rendezvous::Coordinator> coordinator_;
+  output::Receiver output_{
+      loop_, [this](const std::string& host, const rendezvous::Chunk& chunk) { return head_.output(host, chunk); },
+      [this] {
+        if (head_.over()) loop_.stop();  // it may wait for the last of them
+      }};
   // Strangers must not take the places of agents that are being started.
   net::NameQueue names_{loop_, [this](const std::string&, const std::vector<net::Address>& addresses) {
                           for (const net::Address& address : addresses) coordinator_->expect(address);
@@ -100,7 +106,7 @@ FanOutRun::FanOutRun(const FanOut& spec)
       head_(console_, spec.job, spec_.membership),
       places_(spec.hosts.size()) {
   head_.on_joined = [this](const rendezvous::Node& node) { node_joined(node); };
-  head_.on_gone = [this](const rendezvous::Node& node) { node_gone(node); };
+  head_.on_gone = [this](const rendezvous::Node& node, const Error& why) { node_gone(node, why); };
   head_.on_ended = [this] { loop_.stop(); };
   head_.on_stdout = spec.on_stdout;
   head_.on_describe = [this](const std::string& name) { return describe(name); };
@@ -128,10 +134,12 @@ Result<void> FanOutRun::prepare() {
   options.stop_grace = job::grace_after_failure(spec_.job);
   coordinator_ = std::make_unique<rendezvous::Coordinator>(loop_, console_.log(), std::move(options), head_);
   if (coordinator_->failure()) return *coordinator_->failure();
+  coordinator_->serve_output(
+      [this](std::unique_ptr<rendezvous::Channel> channel) { output_.accept(std::move(channel)); });
   coordinator_->listen(std::move(listener.fd));
   status_ = StatusServer::open(loop_, console_.log(), spec_.job, coordinator_->engine(), head_, "fan-out");
   console_.on_room([this] {  // one acknowledgement is for both streams
-    if (console_.has_room(job::Stream::kStdout) && console_.has_room(job::Stream::kStderr)) coordinator_->take_output();
+    if (console_.has_room(job::Stream::kStdout) && console_.has_room(job::Stream::kStderr)) output_.room();
   });
   return {};
 }
@@ -207,6 +215,7 @@ std::string FanOutRun::describe(const std::string& question) {
 }
 
 void FanOutRun::node_joined(const rendezvous::Node& node) {
+  output_.expect(node.id, node.join.host);
   if (!node.join.position) return;
   Place& place = places_[static_cast<size_t>(*node.join.position)];
   place.joined = true;
@@ -216,7 +225,8 @@ void FanOutRun::node_joined(const rendezvous::Node& node) {
 }
 
 // Its agent will not come back by itself; another life may.
-void FanOutRun::node_gone(const rendezvous::Node& node) {
+void FanOutRun::node_gone(const rendezvous::Node& node, const Error& why) {
+  output_.lost(node.id, why.kind != ErrorKind::kPeer);
   if (!node.join.position || head_.over()) return;
   const int position = *node.join.position;
   Place& place = places_[static_cast<size_t>(position)];
@@ -306,12 +316,8 @@ void FanOutRun::show() {
 // Until every agent has delivered its workers' last lines and hung up. While our own reader is behind, nodes that are
 // silent wait for it.
 void FanOutRun::wait_for_last_words() {
-  bool deserted = false;
-  auto wake = [&] {
-    deserted = true;
-    loop_.stop();
-  };
-  coordinator_->on_deserted(wake);
+  auto deserted = [this] { return coordinator_->deserted() && output_.connections() == 0; };
+  coordinator_->on_deserted([this] { loop_.stop(); });
   console_.on_idle([this] { loop_.stop(); });
   const size_t signals = stop_signals_.size();
   // An agent whose connection for output is stuck notices within a lease, and makes another.
@@ -319,7 +325,7 @@ void FanOutRun::wait_for_last_words() {
                         : stop_signals_.empty()         ? kLastWordTime + spec_.membership.lease
                                                         : kLastWordTime;
   TimePoint caught_up = Clock::now();
-  while (!deserted && stop_signals_.size() == signals) {
+  while (!deserted() && stop_signals_.size() == signals) {
     const bool behind = stop_signals_.empty() && !console_.idle_or_stuck(kFlushTime);
     if (behind) caught_up = Clock::now();
     const TimePoint until = std::max(caught_up, head_.last_output()) + each;
@@ -331,7 +337,7 @@ void FanOutRun::wait_for_last_words() {
 }
 
 void FanOutRun::say_missing_output() {
-  for (const auto& node : coordinator_->unfinished_output())
+  for (const auto& node : output_.unfinished())
     console_.log().warn("{}: the end of its output is missing: {}; {} bytes of it have arrived", node.host,
                         node.connected ? "nothing more came" : "its connection for output was lost", node.bytes);
 }

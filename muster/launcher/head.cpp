@@ -110,10 +110,10 @@ void Head::joined(const Node& node) {
   if (on_joined) on_joined(node);
 }
 
-void Head::gone(const Node& node, const std::string& why) {
-  console_.log().debug("{} is gone: {}", node.join.host, why);
+void Head::gone(const Node& node, const Error& why) {
+  console_.log().debug("{} is gone: {}", node.join.host, why.message);
   show_progress(node.join.host, "");
-  if (on_gone) on_gone(node);
+  if (on_gone) on_gone(node, why);
 }
 
 void Head::refused(const std::string& who, const std::string& why) {

@@ -40,13 +40,15 @@ class Head : public rendezvous::CoordinatorClient {
   void publish();
   void write_report();   // --report
   void finish_events();  // --events: no more come
+  // What a node has sent of its output. It is taken in any case. False: no more for now, until the console has room.
+  bool output(const std::string& host, const rendezvous::Chunk& chunk);
   TimePoint last_output() const { return last_output_; }
   // Why a host that wanted to join may not; empty: it was not refused.
   std::string refusal_of(const std::string& host) const;
   const std::string& last_reason() const { return reason_; }
 
   void joined(const rendezvous::Node& node) override;
-  void gone(const rendezvous::Node& node, const std::string& why) override;
+  void gone(const rendezvous::Node& node, const Error& why) override;
   void changed(const rendezvous::State& state, const rendezvous::Decision& decision) override;
   void round_started(const rendezvous::State& state) override;
   void worker_failed(const rendezvous::Node& node, const rendezvous::WorkerFailed& failed) override;
@@ -54,12 +56,11 @@ class Head : public rendezvous::CoordinatorClient {
   rendezvous::Failure judge(int round, const std::vector<rendezvous::NodeOutcomes>& outcomes) override;
   std::string ended(const rendezvous::Decision& decision,
                     const std::vector<rendezvous::NodeOutcomes>& outcomes) override;
-  bool output(const std::string& host, const rendezvous::Chunk& chunk) override;
   std::string describe(const std::string& name) override { return on_describe ? on_describe(name) : std::string(); }
 
   // Set by whoever runs it.
   std::function<void(const rendezvous::Node&)> on_joined;
-  std::function<void(const rendezvous::Node&)> on_gone;
+  std::function<void(const rendezvous::Node&, const Error& why)> on_gone;
   std::function<void()> on_ended;
   std::function<void(const std::string& host, const std::string& bytes)> on_stdout;  // instead of the console
   std::function<std::string(const std::string& name)> on_describe;

@@ -17,7 +17,7 @@ namespace muster::output {
 // An agent's stdout and stderr on their way to the launcher: two outlets that the console writes to, and a connection that
 // carries whole lines. While kOutputWindow bytes are not acknowledged, or there is no connection yet, the outlets take
 // nothing and the console spools, as with any slow reader. A connection that is lost, or on which an answer has not come
-// for a lease, is made anew, and what was not acknowledged is sent again (rendezvous/output_intake.h). This is tried for as
+// for a lease, is made anew, and what was not acknowledged is sent again (output/receiver.h). This is tried for as
 // long as the job runs. When the job is over and no connection can be made, or the launcher closes it, what still comes is
 // dropped. A reset may come from anything on the way: after it, another connection is tried.
 class Uplink {

@@ -13,9 +13,6 @@ constexpr size_t kLongestMessage = 16 << 20;
 
 Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client)
     : engine_(loop, static_cast<const EngineOptions&>(options), *this, client),
-      output_(
-          loop, [this](const std::string& host, const Chunk& chunk) { return client_.output(host, chunk); },
-          [this] { deserted_soon(); }),
       loop_(loop),
       log_(log),
       client_(client) {
@@ -35,7 +32,6 @@ Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions optio
   acceptor_ = std::make_unique<Acceptor>(loop_, log_, acceptor, std::move(handlers));
   turn_end_ = loop_.add_end_hook([this] {
     if (!new_hearts_.empty()) hearts_.adopt(std::exchange(new_hearts_, {}));
-    output_.turn_ended();
   });
   loop_.watch(hearts_.news_fd(), EPOLLIN, [this](uint32_t) { hear_news(); });
   tick();
@@ -53,7 +49,6 @@ Coordinator::Impl::~Impl() {
 void Coordinator::Impl::admit(std::unique_ptr<Channel> channel, const Join& join) {
   const NodeId node = engine_.join(join);
   hearts_.admit(node);
-  output_.expect(node, join.host);
   acceptor_->expect(channel->peer());  // its warden and its output follow
   channel->limit_silence(longest_silence(membership().lease));
   channel->resume_on(loop_, {.opened = {},
@@ -107,9 +102,7 @@ void Coordinator::Impl::lose(NodeId node, LinkEnd control, const Error& why) {
   hearts_.forget(node);  // first: no beat that came later than what is read now is echoed
   if (auto heard = hearts_.heard(node)) node_heard(*heard, state(), node);
   peers_.erase(node);
-  // When the job is over its last lines may still come, on whatever connection. A silent node will not hang up.
-  if (!engine_.is_over()) output_.lost(node, why.kind != ErrorKind::kPeer);
-  engine_.gone(node, control, why.message);
+  engine_.gone(node, control, why);
   earlier_life_known(node);
   deserted_soon();
 }
@@ -178,7 +171,7 @@ void Coordinator::Impl::deserted_soon() {
   loop_.defer([this, alive = std::weak_ptr<bool>(alive_)] {
     if (alive.expired()) return;
     looking_round_ = false;
-    if (peers_.empty() && guests_.empty() && output_.connections() == 0 && on_deserted_) on_deserted_();
+    if (deserted() && on_deserted_) on_deserted_();
   });
 }
 
@@ -194,6 +187,9 @@ void Coordinator::listen(Fd listener) { impl_->acceptor_->listen(std::move(liste
 void Coordinator::serve_other(std::function<void(Fd, const net::Address&, std::string_view)> serve) {
   impl_->serve_other_ = std::move(serve);
 }
+void Coordinator::serve_output(std::function<void(std::unique_ptr<Channel>)> serve) {
+  impl_->serve_output_ = std::move(serve);
+}
 void Coordinator::stop(int signal) { impl_->engine_.stop(signal); }
 void Coordinator::kill() { impl_->engine_.kill(); }
 void Coordinator::pass_signal(int signal) { impl_->engine_.pass_signal(signal); }
@@ -202,11 +198,10 @@ void Coordinator::host_hopeless(int position, const std::string& why, int exit_c
   impl_->engine_.decide_soon();
 }
 void Coordinator::host_hopeful(int position) { rendezvous::host_hopeful(impl_->engine_.state(), position); }
-void Coordinator::take_output() { impl_->output_.room(); }
-std::vector<OutputIntake::Unfinished> Coordinator::unfinished_output() const { return impl_->output_.unfinished(); }
 const State& Coordinator::state() const { return impl_->engine_.state(); }
 const Engine& Coordinator::engine() const { return impl_->engine_; }
 size_t Coordinator::connected() const { return impl_->connected(); }
+bool Coordinator::deserted() const { return impl_->deserted(); }
 void Coordinator::on_deserted(std::function<void()> callback) {
   impl_->on_deserted_ = std::move(callback);
   impl_->deserted_soon();

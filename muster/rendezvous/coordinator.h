@@ -9,7 +9,6 @@
 #include "muster/net/event_loop.h"
 #include "muster/rendezvous/acceptor.h"
 #include "muster/rendezvous/engine.h"
-#include "muster/rendezvous/output_intake.h"
 
 namespace muster::rendezvous {
 
@@ -18,9 +17,6 @@ class CoordinatorClient : public EngineClient {
  public:
   // Somebody with muster's words but not this job's token, or of another version.
   virtual void refused(const std::string& who, const std::string& why) = 0;
-  // Whole lines of a node's workers. They are taken in any case. False: no more for now; Coordinator::take_output()
-  // ends that.
-  virtual bool output(const std::string& host, const Chunk& chunk) = 0;
   // What an agent that calls itself so is to do: bytes that are its own and the client's business. Empty: there is no
   // such host.
   virtual std::string describe(const std::string& /*name*/) { return {}; }
@@ -32,7 +28,7 @@ struct CoordinatorOptions : EngineOptions {
 };
 
 // The engine of a job of several nodes, and its links over the network: the door, the members' connections, their
-// heartbeats, their output.
+// heartbeats.
 class Coordinator {
  public:
   Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
@@ -44,19 +40,20 @@ class Coordinator {
   void listen(Fd listener);               // net::listen_tcp; already bound, so that its port could be told to agents
   // The store's connections on the shared port. A TorchProbe is not among them.
   void serve_other(std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> serve);
+  // Connections for output. They are closed unless this is called.
+  void serve_output(std::function<void(std::unique_ptr<Channel>)> serve);
 
   void stop(int signal);  // as those of the engine
   void kill();
   void pass_signal(int signal);
   void host_hopeless(int position, const std::string& why, int exit_code = kMusterFailed);
   void host_hopeful(int position);
-  void take_output();  // the client has room again
-  // Nodes that are members, or were when the job ended, and have not told the end of their output.
-  std::vector<OutputIntake::Unfinished> unfinished_output() const;
   const Engine& engine() const;
   const State& state() const;
   size_t connected() const;  // members that have not hung up
-  // Nobody is connected any more: all have heard how the job ended.
+  // The job is over and no node is connected any more: all have heard how it ended.
+  bool deserted() const;
+  // Called whenever deserted() becomes true.
   void on_deserted(std::function<void()> callback);
 
  private:

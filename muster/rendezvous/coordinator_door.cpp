@@ -15,6 +15,10 @@ void Coordinator::Impl::arrived(std::unique_ptr<Channel> channel) {
     channel->detach();
     return new_hearts_.push_back(std::move(channel));
   }
+  if (channel->purpose() == Purpose::kOutput) {
+    if (serve_output_) serve_output_(std::move(channel));
+    return;
+  }
   guests_.emplace_front().channel = std::move(channel);
   const GuestId guest = guests_.begin();
   guest->patience = loop_.call_after(kIntroduction, [this, guest] { leave(guest); });
@@ -35,11 +39,8 @@ void Coordinator::Impl::introduced(GuestId guest, std::string_view bytes) {
   if (guest->channel->purpose() == Purpose::kDescription) return describe(guest, bytes);
   auto message = decode(bytes);
   if (!message) return leave(guest);
-  const Purpose purpose = guest->channel->purpose();
-  if (const auto* join_message = std::get_if<Join>(&*message); join_message && purpose == Purpose::kControl)
-    return join(guest, *join_message);
-  if (const auto* hello = std::get_if<OutputHello>(&*message); hello && purpose == Purpose::kOutput)
-    return begin_output(guest, *hello);
+  const auto* join_message = std::get_if<Join>(&*message);
+  if (join_message != nullptr && guest->channel->purpose() == Purpose::kControl) return join(guest, *join_message);
   leave(guest);
 }
 
@@ -62,11 +63,6 @@ void Coordinator::Impl::dismiss_guests() {
     else if (each->waits)
       answer_last(each, farewell_);
   }
-}
-
-void Coordinator::Impl::begin_output(GuestId guest, const OutputHello& hello) {
-  output_.adopt(hello.node, std::move(guest->channel));  // an unknown node's channel ends here
-  leave(guest);
 }
 
 // It closes when it has read that, or is left after a while.

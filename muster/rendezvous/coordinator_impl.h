@@ -11,7 +11,6 @@
 
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/heartbeat.h"
-#include "muster/rendezvous/output_intake.h"
 
 namespace muster::rendezvous {
 
@@ -36,13 +35,14 @@ class Coordinator::Impl final : private Links {
 
   const std::optional<Error>& failure() const { return hearts_.failure(); }
   size_t connected() const { return peers_.size(); }
+  bool deserted() const { return engine_.is_over() && peers_.empty() && guests_.empty(); }
   void deserted_soon();
 
   Engine engine_;
   std::unique_ptr<Acceptor> acceptor_;
   std::function<void(Fd, const net::Address&, std::string_view)> serve_other_;
+  std::function<void(std::unique_ptr<Channel>)> serve_output_;
   std::function<void()> on_deserted_;
-  OutputIntake output_;
 
  private:
   using GuestId = std::list<Guest>::iterator;
@@ -56,7 +56,6 @@ class Coordinator::Impl final : private Links {
   void wait_for_earlier_life(GuestId guest, const Join& join, NodeId earlier);
   void earlier_life_known(NodeId node);
   void describe(GuestId guest, std::string_view name);
-  void begin_output(GuestId guest, const OutputHello& hello);
   void answer_last(GuestId guest, const std::string& encoded);
   void dismiss_guests();
 
@@ -65,7 +64,6 @@ class Coordinator::Impl final : private Links {
   void answered(NodeId node, const Pong& pong);
   void broke_protocol(NodeId node) { lose(node, LinkEnd::kSilent, {ErrorKind::kSystem, "it broke the protocol", {}}); }
   void hear_news();
-  // kPeer: the other side knows, and delivers its output to the end.
   void lose(NodeId node, LinkEnd control, const Error& why);
   void tick();
   void ping_some();

@@ -82,13 +82,13 @@ void Engine::on(NodeId node, const StopRequest& request) {
   stop(request.signal, state_.nodes.at(node).join.host);
 }
 
-void Engine::gone(NodeId node, LinkEnd control, const std::string& why) {
+void Engine::gone(NodeId node, LinkEnd control, const Error& why) {
   auto found = state_.nodes.find(node);
   if (found == state_.nodes.end()) return;
   const TimePoint now = Clock::now();
   Node known = found->second;
   known.ended_by_our_pause = ended_by_our_pause(now, state_, options_.membership, known);
-  node_gone(now, state_, options_.membership, node, control, why);
+  node_gone(now, state_, options_.membership, node, control, why.message);
   if (auto told = told_.find(node); told != told_.end() && !told->second.ended) told_.erase(told);
   routes_.remove(node);
   if (!over_) client_.gone(known, why);

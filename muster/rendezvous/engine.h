@@ -26,7 +26,8 @@ class EngineClient {
  public:
   virtual ~EngineClient() = default;
   virtual void joined(const Node& node) = 0;
-  virtual void gone(const Node& node, const std::string& why) = 0;
+  // kPeer: the other side knows, and delivers its output to the end.
+  virtual void gone(const Node& node, const Error& why) = 0;
   // What the engine waits for, or does next, has changed.
   virtual void changed(const State& state, const Decision& decision) = 0;
   virtual void round_started(const State& state) = 0;
@@ -80,7 +81,7 @@ class Engine {
   // What a member says. False: a message that no member sends to an engine.
   bool received(NodeId node, const Message& message);
   // The control connection of a node is no more; see node_gone().
-  void gone(NodeId node, LinkEnd control, const std::string& why);
+  void gone(NodeId node, LinkEnd control, const Error& why);
 
   // The job was asked to end. `host`: whose muster was; empty: this one.
   void stop(int signal, const std::string& host = {});

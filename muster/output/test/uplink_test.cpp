@@ -8,9 +8,9 @@
 #include "muster/net/interfaces.h"
 #include "muster/net/socket.h"
 #include "muster/output/console.h"
+#include "muster/output/receiver.h"
 #include "muster/output/test/output_harness.h"
 #include "muster/rendezvous/acceptor.h"
-#include "muster/rendezvous/output_intake.h"
 
 namespace muster::output {
 namespace {
@@ -26,7 +26,7 @@ class UplinkTest : public ::testing::Test {
     EXPECT_TRUE(listener);
     launcher_ = *net::parse_address("127.0.0.1", listener->port);
     accept_on(std::move(listener->fd));
-    intake_.expect(kNode, "n7");
+    receiver_.expect(kNode, "n7");
   }
 
   void accept_on(Fd listener) {
@@ -42,12 +42,8 @@ class UplinkTest : public ::testing::Test {
 
   void take(std::unique_ptr<Channel> channel) {
     ++connections_;
-    hello_ = std::move(channel);
-    channel_ = hello_.get();
-    hello_->resume_on(loop_, {.opened = {},
-                              .received = [this](std::string_view) { intake_.adopt(kNode, std::move(hello_)); },
-                              .closed = {},
-                              .drained = {}});
+    channel_ = channel.get();
+    receiver_.accept(std::move(channel));
   }
 
   void connect() { uplink_.connect(launcher_, token_, kNode, patience_); }
@@ -70,14 +66,12 @@ class UplinkTest : public ::testing::Test {
   std::unique_ptr<rendezvous::Acceptor> acceptor_;
   std::string text_;
   bool has_room_ = true;
-  rendezvous::OutputIntake intake_{loop_,
-                                   [this](const std::string&, const Chunk& chunk) {
-                                     text_ += chunk.bytes;
-                                     return has_room_;
-                                   },
-                                   [] {}};
-  net::EventLoop::HookId turn_end_ = loop_.add_end_hook([this] { intake_.turn_ended(); });
-  std::unique_ptr<Channel> hello_;  // has not said who it is
+  Receiver receiver_{loop_,
+                     [this](const std::string&, const Chunk& chunk) {
+                       text_ += chunk.bytes;
+                       return has_room_;
+                     },
+                     [] {}};
   Channel* channel_ = nullptr;
   int connections_ = 0;
   Duration patience_ = std::chrono::seconds(10);
@@ -145,9 +139,9 @@ TEST_F(UplinkTest, ASlowReaderIsNotAStuckConnection) {
   ASSERT_TRUE(run_until([&] { return Clock::now() >= later; }));
   EXPECT_EQ(connections_, 1);
   EXPECT_FALSE(uplink_.idle());
-  intake_.room();
+  receiver_.room();
   EXPECT_TRUE(run_until([&] { return uplink_.idle(); }));
-  EXPECT_TRUE(intake_.unfinished().empty());
+  EXPECT_TRUE(receiver_.unfinished().empty());
 }
 
 TEST_F(UplinkTest, WhatExceedsTheWindowIsSpooledAndComesOnce) {
@@ -164,7 +158,7 @@ TEST_F(UplinkTest, WhatExceedsTheWindowIsSpooledAndComesOnce) {
   for (int i = 0; i < 100; ++i) loop_.run_until(Deadline::in(std::chrono::milliseconds(1)));
   EXPECT_LT(text_.size(), rendezvous::kOutputWindow + kMargin) << "more than the window, and nothing was acknowledged";
   has_room_ = true;
-  intake_.room();
+  receiver_.room();
   ASSERT_TRUE(run_until([&] { return text_.size() > rendezvous::kOutputWindow + kMargin; })) << text_.size();
   lose_connection();
   ASSERT_TRUE(run_until([&] { return text_.size() >= written.size(); })) << text_.size();

@@ -18,12 +18,11 @@ using test::run_until;
 // What the coordinator told whoever runs it, a line each.
 struct Client final : CoordinatorClient {
   std::vector<std::string> lines;
-  bool has_room = true;
   bool has(const std::string& line) const { return std::find(lines.begin(), lines.end(), line) != lines.end(); }
 
   void joined(const Node& node) override { lines.push_back("joined " + node.join.host); }
-  void gone(const Node& node, const std::string& why) override {
-    lines.push_back(fmt::format("gone {}: {}", node.join.host, why));
+  void gone(const Node& node, const Error& why) override {
+    lines.push_back(fmt::format("gone {}: {}", node.join.host, why.message));
   }
   void changed(const State& /*state*/, const Decision& /*decision*/) override {}
   void round_started(const State& state) override { lines.push_back(fmt::format("started {}", state.round)); }
@@ -40,10 +39,6 @@ struct Client final : CoordinatorClient {
   std::string ended(const Decision& decision, const std::vector<NodeOutcomes>& /*outcomes*/) override {
     lines.push_back("ended " + decision.reason);
     return "the text";
-  }
-  bool output(const std::string& host, const Chunk& chunk) override {
-    lines.push_back(fmt::format("output {}: {}", host, chunk.bytes));
-    return has_room;
   }
 };
 
@@ -170,78 +165,16 @@ TEST_F(CoordinatorTest, NobodyIsAMemberWithoutAWord) {
   Guest& rude = connect();
   rude.say(RoundEnded{.round = 0, .succeeded = true, .outcomes = {}, .start_error = {}});
   EXPECT_TRUE(until([&] { return rude.closed; }));
-  Guest& liar = connect(Purpose::kOutput);
-  liar.say(OutputHello{.node = 77});
-  EXPECT_TRUE(until([&] { return liar.closed; }));
-  Guest& other = connect(Purpose::kOutput);
-  other.say(Chunk{.stream = 0, .bytes = "forged"});
-  EXPECT_TRUE(until([&] { return other.closed; }));
   EXPECT_TRUE(client_.lines.empty());
 }
 
-TEST_F(CoordinatorTest, OutputIsAcknowledgedAcrossConnections) {
-  make(2, 2);
-  const NodeId node = join(0, "n0").last<Welcome>()->node;
-  Guest& first = connect(Purpose::kOutput);
-  first.say(OutputHello{node});
-  ASSERT_TRUE(until([&] { return first.last<OutputTaken>() != nullptr; }));
-  EXPECT_EQ(first.last<OutputTaken>()->chunks, 0u);
-  first.say(Chunk{0, "one\n"});
-  first.say(Chunk{Chunk::kLiveLine, "50 %"});  // is not counted
-  first.say(Chunk{1, "two\n"});
-  ASSERT_TRUE(until([&] { return first.last<OutputTaken>()->chunks == 2; }));
-  first.channel.reset();
-  Guest& second = connect(Purpose::kOutput);
-  second.say(OutputHello{node});
-  ASSERT_TRUE(until([&] { return second.last<OutputTaken>() != nullptr; }));
-  EXPECT_EQ(second.last<OutputTaken>()->chunks, 2u);
-  EXPECT_EQ(coordinator_->unfinished_output().size(), 1u);
-  EXPECT_EQ(coordinator_->unfinished_output().front().bytes, 8u);
-  second.say(Chunk{Chunk::kEnd, {}});
-  ASSERT_TRUE(until([&] { return second.last<OutputTaken>()->chunks == 3; }));
-  EXPECT_TRUE(coordinator_->unfinished_output().empty());
-}
-
-TEST_F(CoordinatorTest, WithoutRoomOutputIsNotAcknowledgedButTheConnectionLives) {
-  make(2, 2);
-  const NodeId node = join(0, "n0").last<Welcome>()->node;
-  Guest& output = connect(Purpose::kOutput);
-  output.say(OutputHello{node});
-  client_.has_room = false;
-  output.say(Chunk{0, "one\n"});
-  ASSERT_TRUE(until([&] { return output.told.size() >= 3; })) << "the last count is told again and again";
-  EXPECT_EQ(output.last<OutputTaken>()->chunks, 0u);
-  EXPECT_TRUE(client_.has("output n0: one\n"));
-  client_.has_room = true;
-  coordinator_->take_output();
-  ASSERT_TRUE(until([&] { return output.last<OutputTaken>()->chunks == 1; }));
-}
-
-TEST_F(CoordinatorTest, WithoutRoomANewConnectionBringsNoChunkTwice) {
-  make(2, 2);
-  const NodeId node = join(0, "n0").last<Welcome>()->node;
-  Guest& first = connect(Purpose::kOutput);
-  first.say(OutputHello{node});
-  client_.has_room = false;
-  first.say(Chunk{0, "one\n"});
-  ASSERT_TRUE(until([&] { return client_.has("output n0: one\n"); }));
-  first.channel.reset();
-  Guest& second = connect(Purpose::kOutput);
-  second.say(OutputHello{node});
-  ASSERT_TRUE(until([&] { return second.last<OutputTaken>() != nullptr; }));
-  EXPECT_EQ(second.last<OutputTaken>()->chunks, 1U) << "the agent sends what follows, not the first chunk again";
-}
-
-TEST_F(CoordinatorTest, TheEndOfALostNodesOutputIsNotAwaited) {
-  make(2, 2);
-  Guest& control = join(0, "n0");
-  const NodeId node = control.last<Welcome>()->node;
-  Guest& output = connect(Purpose::kOutput);
-  output.say(OutputHello{node});
-  ASSERT_TRUE(until([&] { return output.last<OutputTaken>() != nullptr; }));
-  control.channel.reset();
-  ASSERT_TRUE(until([&] { return coordinator_->connected() == 0; }));
-  EXPECT_TRUE(coordinator_->unfinished_output().empty());
+TEST_F(CoordinatorTest, OutputIsForWhoeverServesIt) {
+  make(1, 1);
+  std::unique_ptr<Channel> served;
+  coordinator_->serve_output([&](std::unique_ptr<Channel> channel) { served = std::move(channel); });
+  connect(Purpose::kOutput);
+  ASSERT_TRUE(until([&] { return served != nullptr; }));
+  EXPECT_EQ(served->purpose(), Purpose::kOutput);
 }
 
 TEST_F(CoordinatorTest, APlaceIsTakenOnce) {

@@ -19,14 +19,13 @@ using ::testing::HasSubstr;
 
 struct Client final : CoordinatorClient {
   void joined(const Node& /*node*/) override {}
-  void gone(const Node& /*node*/, const std::string& /*why*/) override {}
+  void gone(const Node& /*node*/, const Error& /*why*/) override {}
   void changed(const State& /*state*/, const Decision& /*decision*/) override {}
   void round_started(const State& /*state*/) override {}
   void refused(const std::string& /*who*/, const std::string& /*why*/) override {}
   void worker_failed(const Node& /*node*/, const WorkerFailed& /*failed*/) override {}
   Failure judge(int /*round*/, const std::vector<NodeOutcomes>& /*outcomes*/) override { return {}; }
   std::string ended(const Decision& /*decision*/, const std::vector<NodeOutcomes>& /*outcomes*/) override { return {}; }
-  bool output(const std::string& /*host*/, const Chunk& /*chunk*/) override { return true; }
   std::string describe(const std::string& name) override {
     return name == "n1" ? std::string(3 << 20, 'd') + "for n1" : std::string();
   }

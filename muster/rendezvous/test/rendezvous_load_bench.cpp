@@ -240,7 +240,7 @@ class Client final : public CoordinatorClient {
   void joined(const Node& /*node*/) override {
     if (joined_count++ == 0) began_ = Clock::now();
   }
-  void gone(const Node& node, const std::string& why) override {
+  void gone(const Node& node, const Error& why) override {
     if (gone_count++ == 0) fmt::print(stderr, "{} is gone: {}\n", node.join.host, why);
   }
   void changed(const State& /*state*/, const Decision& decision) override {
@@ -263,7 +263,6 @@ class Client final : public CoordinatorClient {
     ending = decision.ending;
     return {};
   }
-  bool output(const std::string& /*host*/, const Chunk& /*chunk*/) override { return true; }
 
   int joined_count = 0;
   int gone_count = 0;

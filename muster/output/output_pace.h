@@ -4,9 +4,9 @@
 
 #include "muster/base/clock.h"
 
-namespace muster::rendezvous {
+namespace muster::output {
 
-// How much of its time a coordinator gives to the nodes' output. What it takes for that it leaves to everything else
+// How much of its time a launcher gives to the nodes' output. What it takes for that it leaves to everything else
 // afterwards; and where processors are scarce, several times what it had to wait for one: a process that takes no more
 // than its share is let in at once when something happens, one that wants more waits for its turn. Pure.
 class OutputPace {
@@ -20,4 +20,4 @@ class OutputPace {
   TimePoint counted_;  // until when
 };
 
-}  // namespace muster::rendezvous
+}  // namespace muster::output

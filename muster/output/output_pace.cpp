@@ -1,8 +1,8 @@
-#include "muster/rendezvous/output_pace.h"
+#include "muster/output/output_pace.h"
 
 #include <algorithm>
 
-namespace muster::rendezvous {
+namespace muster::output {
 namespace {
 
 constexpr Duration kTurn = std::chrono::milliseconds(2);  // before it rests
@@ -20,4 +20,4 @@ std::optional<TimePoint> OutputPace::worked(TimePoint began, TimePoint ended, Du
   return ended + debt_;
 }
 
-}  // namespace muster::rendezvous
+}  // namespace muster::output

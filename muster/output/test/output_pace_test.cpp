@@ -1,13 +1,13 @@
-#include "muster/rendezvous/output_pace.h"
+#include "muster/output/output_pace.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::rendezvous {
+namespace muster::output {
 namespace {
 
 using std::chrono::milliseconds;
 
-// A coordinator that forwards output whenever its pace lets it, for a minute.
+// A launcher that forwards output whenever its pace lets it, for a minute.
 class Forwarder {
  public:
   // The part of its time that it worked, where each piece takes `work`, and before each it waits for a processor.
@@ -49,4 +49,4 @@ TEST(OutputPace, NoRestAfterALittle) {
 }
 
 }  // namespace
-}  // namespace muster::rendezvous
+}  // namespace muster::output
