@@ -1,4 +1,6 @@
 // The frames of a connection: how long each is, and those of the handshake.
+#include <fmt/format.h>
+
 #include "muster/base/version.h"
 
 #include <fmt/format.h>
