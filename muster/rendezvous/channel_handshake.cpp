@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include "muster/base/version.h"
-
-#include <fmt/format.h>
 #include "muster/rendezvous/channel_impl.h"
 
 namespace muster::rendezvous {
