@@ -274,7 +274,9 @@ TEST(JobOptions, ATemporaryDirectoryThatIsNotThereIsNamed) {
 TEST(JobOptions, SshMayHaveArguments) {
   Machine machine;
   machine.programs["/opt/my tools/ssh"] = "/opt/my tools/ssh";
-  auto ssh = [&](const std::string& command) { return fan_out(machine, {"--hosts=n1", "--ssh", command, "x.py"}).ssh; };
+  auto ssh = [&](const std::string& command) {
+    return fan_out(machine, {"--hosts=n1", "--ssh", command, "x.py"}).start.ssh;
+  };
   EXPECT_EQ(ssh("ssh -F 'my config'").ssh, "ssh");
   EXPECT_THAT(ssh("ssh -F 'my config'").arguments, ElementsAre("-F", "my config"));
   EXPECT_EQ(ssh("/opt/my tools/ssh").ssh, "/opt/my tools/ssh") << "a program whose path has a blank";

@@ -241,7 +241,7 @@ class Client final : public CoordinatorClient {
     if (joined_count++ == 0) began_ = Clock::now();
   }
   void gone(const Node& node, const Error& why) override {
-    if (gone_count++ == 0) fmt::print(stderr, "{} is gone: {}\n", node.join.host, why);
+    if (gone_count++ == 0) fmt::print(stderr, "{} is gone: {}\n", node.join.host, why.message);
   }
   void changed(const State& /*state*/, const Decision& decision) override {
     if (decision.kind == Decision::Kind::kOpenRound && all_joined.time == 0) all_joined = mark();
