@@ -109,8 +109,9 @@ TEST(JobEnvironment, WhatMusterComputesIsNotGiven) {
   ASSERT_TRUE(plan) << plan.error().text();
   EXPECT_THAT(plan->forwarded, ElementsAre("--env=A=1"));
   ASSERT_EQ(plan->notes.size(), 1U);
-  EXPECT_EQ(plan->notes[0].text,
-            "--env-file: one.env: muster sets MASTER_PORT for each worker (its port); it is left out");
+  EXPECT_EQ(
+      plan->notes[0].text,
+      "--env-file: one.env: muster sets MASTER_PORT for each worker (port of this round's store); it is left out");
 }
 
 TEST(JobEnvironment, ModuleWithWhatNoPythonModuleIsCalled) {
