@@ -295,6 +295,7 @@ def hung(directory):
         subprocess.run(["umount", "--lazy", directory], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.root
 @NODES
 def test_a_log_directory_that_never_responds_is_refused(run_muster, tmp_path, nodes):

@@ -202,6 +202,7 @@ class TestSlowReader:
         assert not LOST.search(err), err
         assert out.count(b"x") == 16_000_000
 
+    @pytest.mark.slow
     def test_of_a_node_whose_coordinator_is_gone(self, start_muster):
         """The first node has ended with the job; the second needs no lease to deliver what its worker wrote."""
         lease_s = 4

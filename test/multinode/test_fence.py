@@ -7,6 +7,8 @@ import signal
 import threading
 import time
 
+import pytest
+
 from .harness import BEAT
 from .job import SOON_S, wait_for
 from .launch import start
@@ -161,6 +163,7 @@ def test_a_warden_locks_its_memory(lab, beats):
     finish(run, beats)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_stops_sessions_suspends_the_job(lab, beats):
     """PBS stops the launcher and the wardens; agents and workers have sessions of their own, and stop with them."""
     cluster = lab(2)

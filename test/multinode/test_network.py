@@ -71,6 +71,7 @@ def test_a_cable_cut_for_longer_than_the_lease(lab, beats, way):
     finish(run, beats)
 
 
+@pytest.mark.slow
 def test_the_head_is_cut_off(lab, beats):
     """All nodes lose their coordinator: each ends its workers, and all say so."""
     cluster = lab(2)

@@ -108,6 +108,7 @@ def proper_hello(cluster, host, port):
 DIFFERS = r"belongs to another job or another user \(its token differs\)"
 
 
+@pytest.mark.slow
 def test_who_was_refused_is_named_where_nodes_are_missing(lab, beats, muster):
     """A wrong token, on both sides; another version."""
     cluster = lab(2)

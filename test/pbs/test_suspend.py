@@ -25,6 +25,7 @@ def states(cluster):
     return {name: [state(pid) for pid in cluster.workers(name)] for name in cluster.names}
 
 
+@pytest.mark.slow
 def test_a_suspended_job_goes_on_where_it_was(pbs, beats, muster_path):
     """Its workers stop too, though they have sessions of their own, and no node counts as lost however long it takes."""
     p = pbs(2, path=[muster_path])

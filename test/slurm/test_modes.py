@@ -68,6 +68,7 @@ def test_the_exit_code_of_a_step(slurm):
     assert re.search(r"rank 1 .*exit code 7", ended.err), ended
 
 
+@pytest.mark.slow
 def test_a_step_whose_nodes_only_slurm_can_find(slurm, show):
     two = slurm(2, no_dns=True)
     for name in two.cluster.names:

@@ -154,6 +154,7 @@ def test_scancel_with_a_signal(slurm, beats, how):
     assert "muster received SIGUSR1 and passed it on; rank" in ended.err, ended
 
 
+@pytest.mark.slow
 def test_suspend_and_resume(slurm, beats):
     lab = slurm(2, gpus=0)
     lease_s = 6  # Slurm stops and continues one node after the other: on a busy machine, seconds apart
