@@ -44,7 +44,7 @@ int Conclusion::failed(const Crew& crew, std::vector<report::WorkerOutcome> outc
   record_ends(crew, fmt::format("rank {} failed: {}", root.rank, root.status.text()));
   copy_error_file(root);
   layout_->remove_if_temporary(true);
-  publish(report("worker-failed", code, std::move(outcomes), std::move(verdict)));
+  publish(report(job::Ending::kWorkerFailed, code, std::move(outcomes), std::move(verdict)));
   return code;
 }
 
@@ -53,7 +53,7 @@ int Conclusion::signalled(int signal, int launcher_pid, std::vector<report::Work
   events_->agent_ended(fmt::format("received {}", process::signal_name(signal)), count_.restarts);
   layout_->remove_if_temporary(true);
   report::Verdict verdict = report::judge(outcomes);
-  report::Report result = report("signalled", code, std::move(outcomes), std::move(verdict));
+  report::Report result = report(job::Ending::kSignalled, code, std::move(outcomes), std::move(verdict));
   result.signal = signal;
   result.note = report::scheduler_cause(signal, own_environment());
   publish(result);
@@ -71,7 +71,7 @@ int Conclusion::not_started(const Error& error) {
   if (!torchrun_ && error.kind == ErrorKind::kUsage && count_.round > 0) code = kMusterFailed;
   if (events_ != nullptr) events_->agent_ended(error.text(), count_.restarts);
   if (layout_ != nullptr) layout_->remove_if_temporary(false);
-  report::Report result = report("muster-failed", code, {}, {});
+  report::Report result = report(job::Ending::kMusterFailed, code, {}, {});
   result.message = error.text();
   report::write_report_file(job_, console_, result);
   console_.log().error("{}", error.text());
@@ -97,10 +97,9 @@ void Conclusion::record_member(const Crew* crew, const std::string& failure) {
   layout_->remove_if_temporary(!failure.empty());
 }
 
-report::Report Conclusion::report(std::string kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
+report::Report Conclusion::report(job::Ending kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
                                   report::Verdict verdict) const {
-  report::Report report =
-      report::make_report(job_, std::move(kind), exit_code, std::move(outcomes), std::move(verdict));
+  report::Report report = report::make_report(job_, kind, exit_code, std::move(outcomes), std::move(verdict));
   report.round = count_.round;
   report.restarts = count_.restarts;
   return report;

@@ -39,7 +39,7 @@ class Conclusion {
   int member_failed(const Crew* crew, const Error& error);
 
  private:
-  report::Report report(std::string kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
+  report::Report report(job::Ending kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
                         report::Verdict verdict) const;
   void publish(const report::Report& report);
   void copy_error_file(const report::WorkerOutcome& root);

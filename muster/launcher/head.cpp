@@ -13,6 +13,7 @@
 
 namespace muster::launcher {
 
+using job::Ending;
 using rendezvous::Decision;
 using rendezvous::Node;
 using rendezvous::State;
@@ -31,17 +32,17 @@ std::string refused_text(const std::pair<const std::string, std::string>& refusa
 }
 
 // Of a node that came and gave up, by its agent's exit code.
-std::string kind_of_refusal(int code) {
+Ending ending_of_refusal(int code) {
   constexpr int kUsage = 2, kNotExecutable = 126, kNotFound = 127;
   switch (code) {
     case kUsage:
-      return "set-up-failed";
+      return Ending::kSetUpFailed;
     case kNotFound:
-      return "not-found";
+      return Ending::kNotFound;
     case kNotExecutable:
-      return "not-executable";
+      return Ending::kNotExecutable;
     default:
-      return "join-timeout";
+      return Ending::kJoinTimeout;
   }
 }
 
@@ -222,13 +223,13 @@ std::string Head::ended(const Decision& decision, const std::vector<rendezvous::
     start_error_.clear();
   }
   hide_waiting();
-  if (decision.ending == "signalled") {
+  if (decision.ending == Ending::kSignalled) {
     // The nodes hear nothing meanwhile, and take a coordinator that is silent for a lease for lost.
     const Duration longest = std::min(report::kSchedulerTime, membership_.lease / 2);
     stop_cause_ = report::scheduler_cause(signal_.value_or(SIGTERM), own_environment(), longest);
   }
   if (on_ended) on_ended();
-  if (decision.ending == "succeeded") return {};
+  if (decision.ending == Ending::kSucceeded) return {};
   return report::report_text(job_, make_report(), false);
 }
 
@@ -254,14 +255,14 @@ std::vector<std::string> Head::missing_nodes(size_t refusals_told) const {
 }
 
 report::Report Head::make_report() const {
-  const std::string& ending = ending_->ending;
-  const bool by_worker = (ending == "worker-failed" || ending == "crash-loop") && start_error_.empty();
+  const Ending ending = ending_->ending;
+  const bool by_worker = (ending == Ending::kWorkerFailed || ending == Ending::kCrashLoop) && start_error_.empty();
   report::Report report = report::make_report(job_, ending, exit_code(), outcomes_, verdict_, true);
   report.round = round_;
   report.restarts = restarts_;
   report.lost_nodes = lost_;
   if (by_worker) {
-    if (ending == "crash-loop") report.note = ending_->reason;
+    if (ending == Ending::kCrashLoop) report.note = ending_->reason;
     return report;
   }
   // No worker is to blame: whoever fell did so because of what is said here.
@@ -269,14 +270,14 @@ report::Report Head::make_report() const {
   for (report::Blame& blame : report.verdict.blames)
     if (blame == report::Blame::kRootCause) blame = report::Blame::kPeer;
   report.message = start_error_.empty() ? ending_->reason : start_error_;
-  if (!start_error_.empty()) report.kind = "muster-failed";
-  if (ending == "signalled") {
+  if (!start_error_.empty()) report.kind = Ending::kMusterFailed;
+  if (ending == Ending::kSignalled) {
     report.signal = signal_.value_or(SIGTERM);
     report.note = stop_cause_;
     report.signalled_host = signalled_host_;
   }
-  if (ending == "join-timeout") report.kind = kind_of_refusal(ending_->exit_code);
-  if (ending == "join-timeout" || ending == "node-lost") {  // too few came, or came back
+  if (ending == Ending::kJoinTimeout) report.kind = ending_of_refusal(ending_->exit_code);
+  if (ending == Ending::kJoinTimeout || ending == Ending::kNodeLost) {  // too few came, or came back
     // Where nobody knows who should come, whoever came and was refused is the likeliest cause.
     size_t told = 0;
     std::string causes;
@@ -292,12 +293,12 @@ report::Report Head::make_report() const {
 }
 
 void Head::publish() {
-  if (!ending_ || ending_->ending == "succeeded") return;
+  if (!ending_ || ending_->ending == Ending::kSucceeded) return;
   console_.write(job::Stream::kStderr, report::report_text(job_, make_report(), report::wants_colour(job_)));
 }
 
 void Head::write_report() {
-  if (ending_ && ending_->ending != "succeeded") report::write_report_file(job_, console_, make_report());
+  if (ending_ && ending_->ending != Ending::kSucceeded) report::write_report_file(job_, console_, make_report());
 }
 
 void Head::show_progress(const std::string& host, const std::string& text) {

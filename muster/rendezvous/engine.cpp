@@ -224,7 +224,7 @@ void Engine::end_job(const Decision& decision) {
              .reason = decision.reason};
   std::vector<NodeId> members, spares;
   for (const auto& [id, told] : told_) {
-    const bool asked_to_stop = decision.ending == "signalled" && told.host == state_.stop_host;
+    const bool asked_to_stop = decision.ending == job::Ending::kSignalled && told.host == state_.stop_host;
     (is_spare(state_, id) && !asked_to_stop ? spares : members).push_back(id);
   }
   EndJob to_spares = end;

@@ -13,6 +13,7 @@
 namespace muster::rendezvous {
 namespace {
 
+using job::Ending;
 using Kind = Decision::Kind;
 
 // --- words ----------------------------------------------------------------------------------------------------------
@@ -98,10 +99,10 @@ Decision stop(std::string reason, bool counts_as_restart, int signal = SIGTERM) 
   return decision;
 }
 
-Decision end(std::string ending, int exit_code, std::string reason) {
+Decision end(Ending ending, int exit_code, std::string reason) {
   Decision decision;
   decision.kind = Kind::kEndJob;
-  decision.ending = std::move(ending);
+  decision.ending = ending;
   decision.exit_code = exit_code;
   decision.reason = std::move(reason);
   return decision;
@@ -126,7 +127,8 @@ std::optional<Decision> grow(TimePoint now, const State& state, const Membership
 Decision during_round(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
   bool running = state.round_state == RoundState::kRunning;
   if (running && seen.done + state.finished.size() == state.members.size())
-    return end("succeeded", 0, fmt::format("every worker on {} has ended with 0", nodes_text(state.members.size())));
+    return end(Ending::kSucceeded, 0,
+               fmt::format("every worker on {} has ended with 0", nodes_text(state.members.size())));
   bool failed = state.failed_on && state.lost.empty();
   if (state.stop_signal) return stop(who_was_signalled(state), failed, *state.stop_signal);
   if (!state.lost.empty()) return stop(sentences(state.lost), false);
@@ -167,17 +169,17 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
     return decision;
   }
   const Failure& failure = *state.failure;
-  auto failed = [&](std::string ending, const std::string& why) {
-    return end(std::move(ending), failure.exit_code, why.empty() ? failure.text : failure.text + "; " + why);
+  auto failed = [&](Ending ending, const std::string& why) {
+    return end(ending, failure.exit_code, why.empty() ? failure.text : failure.text + "; " + why);
   };
-  if (!failure.can_restart) return failed("worker-failed", "");
+  if (!failure.can_restart) return failed(Ending::kWorkerFailed, "");
   if (state.restarts >= options.max_restarts && may_lose_its_node(now, state))
     return wait(failure.text + "; its node may follow", state.stopped_at + kNodeFollowsWorker);
-  if (options.max_restarts == 0) return failed("worker-failed", "no restarts were asked for (--max-restarts)");
+  if (options.max_restarts == 0) return failed(Ending::kWorkerFailed, "no restarts were asked for (--max-restarts)");
   if (state.restarts >= options.max_restarts)
-    return failed("worker-failed", fmt::format("all {} restarts are used", options.max_restarts));
+    return failed(Ending::kWorkerFailed, fmt::format("all {} restarts are used", options.max_restarts));
   if (is_crash_loop(state, options))
-    return failed("crash-loop",
+    return failed(Ending::kCrashLoop,
                   fmt::format("it failed in this way within {} of its start {} times in a row (--crash-loop)",
                               elapsed_text(options.crash_loop_time), options.crash_loop));
   return std::nullopt;
@@ -271,7 +273,7 @@ Decision end_with_too_few(const State& state, const MembershipOptions& options, 
   auto telling = std::ranges::find_if(
       hosts.hopeless, [&](int position) { return state.hopeless.at(position).exit_code != kMusterFailed; });
   int exit_code = telling == hosts.hopeless.end() ? kMusterFailed : state.hopeless.at(*telling).exit_code;
-  return end(state.round < 0 ? "join-timeout" : "node-lost", exit_code, join(parts, "; "));
+  return end(state.round < 0 ? Ending::kJoinTimeout : Ending::kNodeLost, exit_code, join(parts, "; "));
 }
 
 TimePoint first_given_up(const State& state, TimePoint now) {
@@ -355,7 +357,7 @@ std::optional<Decision> after_kill(TimePoint now, const State& state, const Surv
   if (now < end_at)
     return wait(fmt::format("waiting for {} to confirm the end of its workers", ghost->host),
                 std::min(ghost->safe_at, end_at));
-  return end("signalled", 128 + *state.stop_signal, who_was_signalled(state) + unconfirmed_text(now, state));
+  return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state) + unconfirmed_text(now, state));
 }
 
 Decision between_rounds(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
@@ -368,14 +370,14 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
     return wait(fmt::format("{}; its workers may run for {} more", ghost->why, elapsed_text(ghost->safe_at - now)),
                 ghost->safe_at);
   if (auto judgement = judge(now, state, options)) return *judgement;
-  if (state.stop_signal) return end("signalled", 128 + *state.stop_signal, who_was_signalled(state));
+  if (state.stop_signal) return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state));
   return make_up_round(now, state, options);
 }
 
 }  // namespace
 
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options) {
-  if (!state.ending.empty()) return wait("the job is over");
+  if (state.ending) return wait("the job is over");
   Survey seen = survey(state);
   const Duration patience = options.lease + fence_margin(options.lease);
   std::optional<TimePoint> fence;

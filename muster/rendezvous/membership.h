@@ -9,6 +9,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/error.h"
+#include "muster/job/ending.h"
 #include "muster/rendezvous/protocol.h"
 
 namespace muster::rendezvous {
@@ -163,7 +164,7 @@ struct State {
   std::optional<int> stop_signal;      // the job was asked to end
   std::string stop_host;               // whose muster was; empty: the launcher
   std::optional<TimePoint> killed_at;  // and then to end without any grace
-  std::string ending;                  // of a job that is over, as in Decision
+  std::optional<job::Ending> ending;   // of a job that is over
 };
 
 // What is to be done next. The reason is what log, console and tests show.
@@ -184,7 +185,7 @@ struct Decision {
   int signal = 15;
   bool counts_as_restart = false;  // kStopRound
   int exit_code = 0;
-  std::string ending;  // kEndJob: "succeeded", "worker-failed", "signalled", "node-lost", "join-timeout", "crash-loop"
+  job::Ending ending = job::Ending::kSucceeded;  // kEndJob
 };
 
 // The rules, in this order:

@@ -80,7 +80,7 @@ void excuse_who_went_first(State& state) {
 
 std::optional<std::string> refusal(TimePoint now, const State& state, const MembershipOptions& options,
                                    const Join& join) {
-  if (!state.ending.empty()) return fmt::format("the job is over ({})", state.ending);
+  if (state.ending) return fmt::format("the job is over ({})", job::ending_name(*state.ending));
   if (state.stop_signal) return "the job has been asked to end";
   bool other_size = (join.min_nodes != 0 && join.min_nodes != options.min_nodes) ||
                     (join.max_nodes != 0 && join.max_nodes != options.max_nodes);

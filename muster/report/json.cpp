@@ -82,7 +82,7 @@ std::string to_json(const Report& report) {
   Json workers = Json::array();
   for (size_t i = 0; judged && i < report.workers.size(); ++i)
     workers.push_back(worker_json(report.workers[i], report.verdict.blames[i]));
-  Json json = {{"kind", report.kind},
+  Json json = {{"kind", job::ending_name(report.kind)},
                {"exit_code", report.exit_code},
                {"message", message_of(report, has_root)},
                {"entrypoint", report.entrypoint},

@@ -38,10 +38,10 @@ Result<void> write_report(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-Report make_report(const job::JobSpec& job, std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
+Report make_report(const job::JobSpec& job, job::Ending kind, int exit_code, std::vector<WorkerOutcome> outcomes,
                    Verdict verdict, bool several_nodes) {
   Report report;
-  report.kind = std::move(kind);
+  report.kind = kind;
   report.entrypoint = job.command.entrypoint;
   report.command = job::shown_argv(job.command, outcomes.empty() ? 0 : outcomes[verdict.root].local_rank);
   report.run_id = job.run_id;
@@ -55,11 +55,18 @@ Report make_report(const job::JobSpec& job, std::string kind, int exit_code, std
 }
 
 std::string report_text(const job::JobSpec& job, const Report& report, bool colour) {
-  // torchrun has no words for what no worker has done.
-  const bool by_nodes = report.kind == "join-timeout" || report.kind == "node-lost" || report.kind == "set-up-failed" ||
-                        report.kind == "not-found" || report.kind == "not-executable";
-  if (job.flavor == job::Flavor::kMuster || by_nodes) return render(report, colour);
-  return report.kind == "worker-failed" || report.kind == "crash-loop" ? render_torchrun(report) : std::string();
+  if (job.flavor == job::Flavor::kMuster) return render(report, colour);
+  switch (report.kind) {
+    case job::Ending::kWorkerFailed:
+    case job::Ending::kCrashLoop:
+      return render_torchrun(report);
+    case job::Ending::kSucceeded:
+    case job::Ending::kSignalled:
+    case job::Ending::kMusterFailed:
+      return {};
+    default:  // torchrun has no words for what nodes have done
+      return render(report, colour);
+  }
 }
 
 void remove_old_report(const job::JobSpec& job) {

@@ -10,7 +10,7 @@
 namespace muster::report {
 
 // What is common to every report of a job.
-Report make_report(const job::JobSpec& job, std::string kind, int exit_code, std::vector<WorkerOutcome> outcomes,
+Report make_report(const job::JobSpec& job, job::Ending kind, int exit_code, std::vector<WorkerOutcome> outcomes,
                    Verdict verdict, bool several_nodes = false);
 
 // As the job's flavor shows it on stderr; empty: nothing.

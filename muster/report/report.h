@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/base/clock.h"
+#include "muster/job/ending.h"
 #include "muster/job/spec.h"
 #include "muster/output/output.h"
 #include "muster/process/exit_status.h"
@@ -64,9 +65,7 @@ int job_exit_code(const WorkerOutcome& root);
 
 // Why the job ended as it did.
 struct Report {
-  // "worker-failed", "crash-loop", "signalled", "muster-failed"; of several nodes also "node-lost", "join-timeout",
-  // "set-up-failed": a node could not be made ready; "not-found", "not-executable": it lacks what the job is to run
-  std::string kind;
+  job::Ending kind = job::Ending::kMusterFailed;
   int signal = 0;                       // signalled: the one that we were sent
   std::string signalled_host;           // it was the muster of that node; empty: this one
   std::string message;                  // where no worker is the cause: what failed, in a sentence

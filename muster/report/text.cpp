@@ -117,14 +117,14 @@ std::string render(const Report& report, bool colour) {
   bool judged = report.workers.size() == report.verdict.blames.size() && !report.workers.empty();
   if (judged && report.verdict.has_root_cause()) {
     add_root_cause(text, report);
-  } else if (report.kind == "signalled") {
+  } else if (report.kind == job::Ending::kSignalled) {
     text.headline(fmt::format("{} was stopped: {}", printable(report.entrypoint), stop_text(report)));
   } else {
     text.headline(fmt::format("{} failed: {}", printable(report.entrypoint),
                               report.message.empty() ? "the workers were stopped" : printable(report.message)));
   }
-  if (!report.note.empty() && report.kind != "signalled") text.field("note", printable(report.note));
-  std::string_view label = report.kind == "node-lost" ? "lost" : "missing";
+  if (!report.note.empty() && report.kind != job::Ending::kSignalled) text.field("note", printable(report.note));
+  std::string_view label = report.kind == job::Ending::kNodeLost ? "lost" : "missing";
   for (const std::string& lost : report.lost_nodes) text.field(std::exchange(label, ""), printable(lost));
   if (judged) add_others(text, report);
   if (report.max_restarts > 0)

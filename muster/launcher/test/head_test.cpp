@@ -173,7 +173,7 @@ class LostNode : public ::testing::Test {
     state_.lost = {"n17 is lost: no word for 2.5 s"};
     head_.changed(state_, {});
   }
-  std::string ended(const char* ending) {
+  std::string ended(job::Ending ending) {
     rendezvous::Decision decision;
     decision.kind = rendezvous::Decision::Kind::kEndJob;
     decision.ending = ending;
@@ -193,7 +193,7 @@ class LostNode : public ::testing::Test {
 TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
   head_.set_failure(3, "ssh: connection timed out", 3);
   head_.refused("n9", "wrong token");
-  const std::string report = ended("node-lost");
+  const std::string report = ended(job::Ending::kNodeLost);
   EXPECT_THAT(report, HasSubstr("n17 is lost: no word for 2.5 s"));
   EXPECT_THAT(report, HasSubstr("n17: ssh: connection timed out, attempt 3"));
   EXPECT_THAT(report, HasSubstr("refused n9: wrong token"));
@@ -206,7 +206,7 @@ TEST_F(LostNode, WhatTheMessageSaysIsNotSaidAgain) {
   head_.set_failure(2, "ssh: connection refused", 1);
   rendezvous::host_hopeless(state_, 0, "/tmp/x does not exist");
   head_.changed(state_, {});
-  const std::string report = ended("join-timeout");
+  const std::string report = ended(job::Ending::kJoinTimeout);
   EXPECT_THAT(report, Not(AnyOf(HasSubstr("n1"), HasSubstr("n2"))));
   EXPECT_THAT(report, HasSubstr("n3: ssh: connection refused, attempt 1"));
 }
@@ -218,7 +218,7 @@ TEST_F(LostNode, WhoWasRefusedIsTheFirstToBeNamedWhereNobodyIsExpected) {
   head_.changed(state_, {});
   head_.refused("n2", "node rank 0 is taken by n1; n2 claims it too");
   EXPECT_EQ(
-      ended("join-timeout"),
+      ended(job::Ending::kJoinTimeout),
       "muster: train.py failed: refused n2: node rank 0 is taken by n1; n2 claims it too; 1 of 2 nodes after 8 s\n");
 }
 
@@ -231,7 +231,7 @@ TEST_F(LostNode, WhoWasLetInAfterAllIsNotMissing) {
   node.join.position = 2;
   node.join.addresses = {"192.168.0.3", "10.0.0.3"};
   head_.joined(node);
-  EXPECT_THAT(ended("node-lost"), Not(AnyOf(HasSubstr("n3"), HasSubstr("10.0.0.3"))));
+  EXPECT_THAT(ended(job::Ending::kNodeLost), Not(AnyOf(HasSubstr("n3"), HasSubstr("10.0.0.3"))));
 }
 
 TEST_F(LostNode, WhoWasRefusedBeforeTheRoundIsNotMissedInIt) {
@@ -239,7 +239,7 @@ TEST_F(LostNode, WhoWasRefusedBeforeTheRoundIsNotMissedInIt) {
   rendezvous::Decision open;
   open.kind = rendezvous::Decision::Kind::kOpenRound;
   head_.changed(state_, open);
-  EXPECT_THAT(ended("node-lost"), Not(HasSubstr("10.0.0.9")));
+  EXPECT_THAT(ended(job::Ending::kNodeLost), Not(HasSubstr("10.0.0.9")));
 }
 
 }  // namespace

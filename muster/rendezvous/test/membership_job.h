@@ -63,7 +63,7 @@ struct Job {
           break;
         case Kind::kEndJob:
           job_ended(state, last);
-          return done + last.ending;
+          return done.append(job::ending_name(last.ending));
       }
       reasons.push_back(last.reason);
     }

@@ -267,7 +267,7 @@ class Client final : public CoordinatorClient {
   int joined_count = 0;
   int gone_count = 0;
   Mark all_joined, first_round, end;
-  std::string ending;
+  job::Ending ending = job::Ending::kMusterFailed;
 
  private:
   Mark mark() const { return {seconds(Clock::now() - began_), cpu_seconds(), cpu_seconds(RUSAGE_THREAD)}; }
@@ -296,9 +296,9 @@ int coordinate(const Load& load, Fd listener) {
       R"("join_cpu_s": {:.4f}, "first_round_s": {:.4f}, "total_s": {:.4f}, "cpu_s": {:.4f}, "own_cpu_s": {:.4f}, )"
       R"("memory_bytes": {}}})"
       "\n",
-      load.agents, load.hearts, load.rounds, client.ending, client.all_joined.time, client.all_joined.cpu,
-      client.first_round.time, client.end.time, client.end.cpu, client.end.own_cpu, memory);
-  return deserted && client.ending == "succeeded" ? 0 : 1;
+      load.agents, load.hearts, load.rounds, job::ending_name(client.ending), client.all_joined.time,
+      client.all_joined.cpu, client.first_round.time, client.end.time, client.end.cpu, client.end.own_cpu, memory);
+  return deserted && client.ending == job::Ending::kSucceeded ? 0 : 1;
 }
 
 }  // namespace

@@ -321,34 +321,37 @@ void World::end_job(const Decision& decision) {
   over_ = true;
   outcome_.ending = decision.ending;
   for (const Life& life : lives_)
-    if (running(life)) violate(fmt::format("the job is over ({}) and {} runs on", decision.ending, life.host->name));
+    if (running(life))
+      violate(fmt::format("the job is over ({}) and {} runs on", job::ending_name(decision.ending), life.host->name));
 
   const RoundTruth& truth = truth_[state_.round];
   const bool too_few = state_.nodes.size() < needed_nodes(options_);
   const bool no_restart = state_.restarts == options_.max_restarts;
   bool right = false;
-  if (decision.ending == "succeeded") {
+  if (decision.ending == job::Ending::kSucceeded) {
     right = decision.exit_code == 0 && state_.round >= 0 && truth.done.size() == truth.size;
-  } else if (decision.ending == "worker-failed") {
+  } else if (decision.ending == job::Ending::kWorkerFailed) {
     right = !judged_.empty() && truth.failed && !truth.lost && decision.exit_code == judged_.back().exit_code &&
             (no_restart || !judged_.back().can_restart);
     // The rest of its node was given the time to follow.
     if (truth.killed && judged_.back().can_restart) right = right && now_ >= truth.stopped_at + kNodeFollowsWorker;
-  } else if (decision.ending == "crash-loop") {
+  } else if (decision.ending == job::Ending::kCrashLoop) {
     auto loop = static_cast<size_t>(options_.crash_loop);
     right = loop > 0 && judged_.size() >= loop && truth.failed && decision.exit_code == judged_.back().exit_code;
     for (size_t i = 0; right && i < loop; ++i) {
       const Failure& failure = judged_[judged_.size() - 1 - i];
       right = failure.after <= options_.crash_loop_time && failure.fingerprint == judged_.back().fingerprint;
     }
-  } else if (decision.ending == "signalled") {
+  } else if (decision.ending == job::Ending::kSignalled) {
     right = signal_ && decision.exit_code == 128 + *signal_;
-  } else if (decision.ending == "join-timeout") {
+  } else if (decision.ending == job::Ending::kJoinTimeout) {
     right = decision.exit_code == 125 && state_.round < 0 && too_few;
-  } else if (decision.ending == "node-lost") {
+  } else if (decision.ending == job::Ending::kNodeLost) {
     right = decision.exit_code == 125 && state_.round >= 0 && too_few && outcome_.losses > 0;
   }
-  if (!right) violate(fmt::format("ends with \"{}\" {} ({})", decision.ending, decision.exit_code, decision.reason));
+  if (!right)
+    violate(fmt::format("ends with \"{}\" {} ({})", job::ending_name(decision.ending), decision.exit_code,
+                        decision.reason));
 }
 
 }  // namespace muster::rendezvous::sim

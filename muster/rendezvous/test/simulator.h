@@ -23,7 +23,7 @@ inline constexpr int kMostNodes = 32;
 struct Outcome {
   std::string violation;
   std::vector<std::string> trace;  // only if asked for
-  std::string ending;
+  job::Ending ending = job::Ending::kMusterFailed;
   int hosts = 0, rounds = 0, restarts = 0, losses = 0;
   int excused = 0;         // rounds whose failed worker was the first to go of a node that was lost
   bool disturbed = false;  // a fault was injected or a worker was to fail

@@ -40,7 +40,7 @@ std::string story(uint64_t seed) {
 
 // What the schedules came to, all together.
 struct Tally {
-  std::map<std::string, int> endings;
+  std::map<job::Ending, int> endings;
   int rounds = 0, restarts = 0, losses = 0, excused = 0, most_hosts = 0;
 };
 
@@ -50,7 +50,7 @@ void run_schedules(uint64_t first, uint64_t count, Tally& tally) {
   for (uint64_t seed = first; seed != first + count; ++seed) {
     Outcome outcome = simulate(seed);
     ASSERT_EQ(outcome.violation, "") << story(seed);
-    ASSERT_TRUE(outcome.disturbed || outcome.ending == "succeeded") << story(seed);
+    ASSERT_TRUE(outcome.disturbed || outcome.ending == job::Ending::kSucceeded) << story(seed);
     ++tally.endings[outcome.ending];
     tally.rounds += outcome.rounds;
     tally.restarts += outcome.restarts;
@@ -61,7 +61,7 @@ void run_schedules(uint64_t first, uint64_t count, Tally& tally) {
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   fmt::print("{} schedules, {:.0f} a second: {} rounds, {} restarts, {} nodes gone, {} after a worker;", count,
              static_cast<double>(count) / seconds, tally.rounds, tally.restarts, tally.losses, tally.excused);
-  for (const auto& [ending, times] : tally.endings) fmt::print(" {} {}", ending, times);
+  for (const auto& [ending, times] : tally.endings) fmt::print(" {} {}", job::ending_name(ending), times);
   fmt::print("\n");
 }
 
@@ -70,8 +70,9 @@ TEST(Simulator, EveryScheduleKeepsTheRules) {
   run_schedules(setting("MUSTER_SIM_FIRST", 1), setting("MUSTER_SIM_SCHEDULES", kSchedules), tally);
   if (HasFatalFailure() || std::getenv("MUSTER_SIM_FIRST") != nullptr) return;  // some others need not have everything
   // Schedules that never get anywhere would keep every rule.
-  for (const char* ending : {"succeeded", "worker-failed", "signalled", "node-lost", "join-timeout", "crash-loop"})
-    EXPECT_GT(tally.endings[ending], 0) << ending;
+  using enum job::Ending;
+  for (job::Ending ending : {kSucceeded, kWorkerFailed, kSignalled, kNodeLost, kJoinTimeout, kCrashLoop})
+    EXPECT_GT(tally.endings[ending], 0) << job::ending_name(ending);
   EXPECT_GT(tally.excused, 0);
   EXPECT_GT(tally.most_hosts, kMostNodes * 3 / 4);
 }

@@ -76,7 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   }
   FuzzedDataProvider data(bytes, size);
   Report report;
-  report.kind = data.PickValueInArray({"worker-failed", "signalled", "muster-failed"});
+  report.kind =
+      data.PickValueInArray({job::Ending::kWorkerFailed, job::Ending::kSignalled, job::Ending::kMusterFailed});
   report.signal = data.ConsumeIntegralInRange(0, 70);
   report.entrypoint = data.ConsumeRandomLengthString(16);
   report.command = {data.ConsumeRandomLengthString(16)};

@@ -81,7 +81,7 @@ inline std::vector<WorkerOutcome> outcomes(std::vector<Worker> workers) {
 // A job of these workers that failed.
 inline Report report_of(std::vector<Worker> workers) {
   Report report;
-  report.kind = "worker-failed";
+  report.kind = job::Ending::kWorkerFailed;
   report.entrypoint = "train.py";
   report.command = {"python", "-u", "train.py", "--lr", "0.1"};
   report.run_id = "none";

@@ -162,7 +162,7 @@ TEST(Render, SaysWhoElseMayBeTheCause) {
 
 TEST(Render, StoppedByASignalNamesNoCulprit) {
   Report report = report_of({Worker(0, killed(SIGINT), 2).stopped(1), Worker(1, killed(SIGINT), 2).stopped(1)});
-  report.kind = "signalled";
+  report.kind = job::Ending::kSignalled;
   report.signal = SIGINT;
   EXPECT_EQ(render(report, false),
             "muster: train.py was stopped: muster received SIGINT\n"
@@ -173,7 +173,7 @@ TEST(Render, StoppedByASignalNamesNoCulprit) {
 
 TEST(Render, AFailureOfOurOwn) {
   Report report;
-  report.kind = "muster-failed";
+  report.kind = job::Ending::kMusterFailed;
   report.entrypoint = "train.py";
   report.message = "rank 1 could not be started: fork: Resource temporarily unavailable";
   EXPECT_EQ(render(report, false),
@@ -193,7 +193,7 @@ TEST(MakeReport, SaysWhyInputWasNone) {
     std::vector<WorkerOutcome> workers = {Worker(0, killed(SIGTERM), 3).stopped(2).outcome,
                                           Worker(1, exited(1), 2).raised(1, exception).outcome};
     Verdict verdict = judge(workers);
-    return make_report(job, "worker-failed", 1, workers, verdict, several_nodes).note;
+    return make_report(job, job::Ending::kWorkerFailed, 1, workers, verdict, several_nodes).note;
   };
   for (const char* exception : {"bdb.BdbQuit", "EOFError: EOF when reading a line"}) {
     EXPECT_EQ(note_of(exception, {Kind::kNone, 0}), note);
@@ -331,7 +331,7 @@ TEST(ToJson, IsValidWhateverTheBytes) {
 
 TEST(ToJson, NoRootCauseWhenNobodyFailedByItself) {
   Report report = report_of({Worker(0, killed(SIGTERM), 2).stopped(1)});
-  report.kind = "signalled";
+  report.kind = job::Ending::kSignalled;
   report.signal = SIGTERM;
   auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["root_cause"], nullptr);
