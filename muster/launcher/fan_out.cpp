@@ -62,7 +62,7 @@ class FanOutRun {
   void say(int position, std::string_view line);
   void agent_failed(int position, const Error& why, bool may_try_again);
   void node_joined(const rendezvous::Node& node);
-  void node_gone(const rendezvous::Node& node, const Error& why);
+  void node_gone(const rendezvous::Node& node, const rendezvous::Loss& loss);
 
   void take_signals();
   void take_signal(int signal);
@@ -106,7 +106,7 @@ FanOutRun::FanOutRun(const FanOut& spec)
       head_(console_, spec.job, spec_.membership),
       places_(spec.hosts.size()) {
   head_.on_joined = [this](const rendezvous::Node& node) { node_joined(node); };
-  head_.on_gone = [this](const rendezvous::Node& node, const Error& why) { node_gone(node, why); };
+  head_.on_gone = [this](const rendezvous::Node& node, const rendezvous::Loss& loss) { node_gone(node, loss); };
   head_.on_ended = [this] { loop_.stop(); };
   head_.on_stdout = spec.on_stdout;
   head_.on_describe = [this](const std::string& name) { return describe(name); };
@@ -225,8 +225,8 @@ void FanOutRun::node_joined(const rendezvous::Node& node) {
 }
 
 // Its agent will not come back by itself; another life may.
-void FanOutRun::node_gone(const rendezvous::Node& node, const Error& why) {
-  output_.lost(node.id, why.kind != ErrorKind::kPeer);
+void FanOutRun::node_gone(const rendezvous::Node& node, const rendezvous::Loss& loss) {
+  output_.lost(node.id, loss.cause != rendezvous::Loss::Cause::kClosed);
   if (!node.join.position || head_.over()) return;
   const int position = *node.join.position;
   Place& place = places_[static_cast<size_t>(position)];

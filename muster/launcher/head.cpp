@@ -6,6 +6,7 @@
 #include "muster/base/environment.h"
 #include "muster/base/printable.h"
 #include "muster/process/signals.h"
+#include "muster/rendezvous/words.h"
 #include "muster/report/outcome_codec.h"
 #include "muster/report/publication.h"
 #include "muster/report/stop_cause.h"
@@ -111,10 +112,10 @@ void Head::joined(const Node& node) {
   if (on_joined) on_joined(node);
 }
 
-void Head::gone(const Node& node, const Error& why) {
-  console_.log().debug("{} is gone: {}", node.join.host, why.message);
+void Head::gone(const Node& node, const rendezvous::Loss& loss) {
+  console_.log().debug("{} is gone: {}", node.join.host, rendezvous::cause_text(loss));
   show_progress(node.join.host, "");
-  if (on_gone) on_gone(node, why);
+  if (on_gone) on_gone(node, loss);
 }
 
 void Head::refused(const std::string& who, const std::string& why) {
@@ -260,7 +261,7 @@ report::Report Head::make_report() const {
   report::Report report = report::make_report(job_, ending, exit_code(), outcomes_, verdict_, true);
   report.round = round_;
   report.restarts = restarts_;
-  report.lost_nodes = lost_;
+  report.lost_nodes = rendezvous::loss_texts(lost_);
   if (by_worker) {
     if (ending == Ending::kCrashLoop) report.note = ending_->reason;
     return report;

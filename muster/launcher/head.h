@@ -48,7 +48,7 @@ class Head : public rendezvous::CoordinatorClient {
   const std::string& last_reason() const { return reason_; }
 
   void joined(const rendezvous::Node& node) override;
-  void gone(const rendezvous::Node& node, const Error& why) override;
+  void gone(const rendezvous::Node& node, const rendezvous::Loss& loss) override;
   void changed(const rendezvous::State& state, const rendezvous::Decision& decision) override;
   void round_started(const rendezvous::State& state) override;
   void worker_failed(const rendezvous::Node& node, const rendezvous::WorkerFailed& failed) override;
@@ -60,7 +60,7 @@ class Head : public rendezvous::CoordinatorClient {
 
   // Set by whoever runs it.
   std::function<void(const rendezvous::Node&)> on_joined;
-  std::function<void(const rendezvous::Node&, const Error& why)> on_gone;
+  std::function<void(const rendezvous::Node&, const rendezvous::Loss&)> on_gone;
   std::function<void()> on_ended;
   std::function<void(const std::string& host, const std::string& bytes)> on_stdout;  // instead of the console
   std::function<std::string(const std::string& name)> on_describe;
@@ -85,7 +85,7 @@ class Head : public rendezvous::CoordinatorClient {
   bool live_line_ = false;
   std::string progress_of_;  // the host whose worker's progress is shown
   int round_ = -1, restarts_ = 0;
-  std::vector<std::string> lost_;  // of the last round
+  std::vector<rendezvous::Loss> lost_;  // of the last round
   std::optional<int> signal_;
   std::string signalled_host_;
   std::string stop_cause_;  // what the scheduler says of that signal; empty if it says nothing

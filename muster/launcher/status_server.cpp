@@ -15,6 +15,7 @@
 
 #include "muster/base/socket_directory.h"
 #include "muster/base/usage_error.h"
+#include "muster/rendezvous/words.h"
 
 namespace muster::launcher {
 namespace {
@@ -95,13 +96,12 @@ std::vector<rendezvous::NodeId> listed_nodes(const rendezvous::State& state) {
   return nodes;
 }
 
-std::vector<std::string> still_gone(const rendezvous::State& state) {
-  std::vector<std::string> gone = state.gone;
+std::vector<rendezvous::Loss> still_gone(const rendezvous::State& state) {
+  std::vector<rendezvous::Loss> gone = state.gone;
   for (const auto& [id, node] : state.nodes) {
     // A member has been there all the time: who is gone is another one on its machine.
     if (state.round >= 0 && node.last_round == state.round) continue;
-    const std::string about = node.join.host + " ";
-    std::erase_if(gone, [&](const std::string& sentence) { return sentence.starts_with(about); });
+    std::erase_if(gone, [&, &host = node.join.host](const rendezvous::Loss& loss) { return loss.host == host; });
   }
   return gone;
 }
@@ -192,7 +192,7 @@ class StatusServer::Impl {
                  {"max_restarts", job_.max_restarts},
                  {"message", head_.last_reason()},
                  {"nodes", nodes},
-                 {"lost", still_gone(state)}};
+                 {"lost", rendezvous::loss_texts(still_gone(state))}};
     return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   }
 

@@ -15,7 +15,7 @@ namespace muster::launcher {
 // As `muster status` lists them: the members of the round by their rank, then the others as people gave them. Pure.
 std::vector<rendezvous::NodeId> listed_nodes(const rendezvous::State& state);
 // Who is gone since the round opened and has not come back, a sentence each. Pure.
-std::vector<std::string> still_gone(const rendezvous::State& state);
+std::vector<rendezvous::Loss> still_gone(const rendezvous::State& state);
 
 // Answers `muster status`: a unix socket that only this user can reach, one JSON document a connection. The job does
 // without it where it cannot be made; a reader that does not read delays nobody.

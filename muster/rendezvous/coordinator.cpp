@@ -51,13 +51,16 @@ void Coordinator::Impl::admit(std::unique_ptr<Channel> channel, const Join& join
   hearts_.admit(node);
   acceptor_->expect(channel->peer());  // its warden and its output follow
   channel->limit_silence(longest_silence(membership().lease));
-  channel->resume_on(loop_, {.opened = {},
-                             .received = [this, node](std::string_view bytes) { received(node, bytes); },
-                             .closed =
-                                 [this, node, its = channel.get()](const Error& why) {
-                                   lose(node, its->ended_orderly() ? LinkEnd::kClosed : LinkEnd::kSilent, why);
-                                 },
-                             .drained = {}});
+  channel->resume_on(loop_,
+                     {.opened = {},
+                      .received = [this, node](std::string_view bytes) { received(node, bytes); },
+                      .closed =
+                          [this, node, its = channel.get()](const Error& why) {
+                            const bool knows = why.kind == ErrorKind::kPeer;
+                            lose(node, its->ended_orderly() ? LinkEnd::kClosed : LinkEnd::kSilent,
+                                 {.cause = knows ? Loss::Cause::kClosed : Loss::Cause::kBroken, .detail = why.message});
+                          },
+                      .drained = {}});
   engine_.routes().add(node, channel->peer(), channel->local(), join.addresses, join.chose_addresses);
   channel->send(encode(Welcome{
       .node = node, .job = engine_.options().job, .lease = membership().lease, .address = channel->peer().host()}));
@@ -66,7 +69,8 @@ void Coordinator::Impl::admit(std::unique_ptr<Channel> channel, const Join& join
 
 void Coordinator::Impl::received(NodeId node, std::string_view bytes) {
   auto message = decode(bytes);
-  if (!message) return lose(node, LinkEnd::kSilent, {ErrorKind::kSystem, message.error().message, {}});
+  if (!message)
+    return lose(node, LinkEnd::kSilent, {.cause = Loss::Cause::kProtocol, .detail = message.error().message});
   if (const auto* pong = std::get_if<Pong>(&*message)) return answered(node, *pong);
   const auto* goodbye = std::get_if<Goodbye>(&*message);
   if (goodbye != nullptr && goodbye->node == node) {
@@ -89,20 +93,20 @@ void Coordinator::Impl::hear_news() {
     if (news.end == LinkEnd::kGoodbye && state().nodes.contains(news.node))
       loop_.call_after(kCloseMargin, [this, node = news.node, alive = std::weak_ptr<bool>(alive_)] {
         if (alive.expired()) return;
-        lose(node, LinkEnd::kSilent, {ErrorKind::kTimeout, "everything of the job on it has ended", {}});
+        lose(node, LinkEnd::kSilent, {.cause = Loss::Cause::kLeft});
       });
   }
   engine_.decide_soon();
 }
 
-void Coordinator::Impl::lose(NodeId node, LinkEnd control, const Error& why) {
+void Coordinator::Impl::lose(NodeId node, LinkEnd control, const Loss& loss) {
   const TimePoint now = Clock::now();
   notice_pause(now);  // before its consequences
   if (!state().nodes.contains(node)) return;
   hearts_.forget(node);  // first: no beat that came later than what is read now is echoed
   if (auto heard = hearts_.heard(node)) node_heard(*heard, state(), node);
   peers_.erase(node);
-  engine_.gone(node, control, why);
+  engine_.gone(node, control, loss);
   earlier_life_known(node);
   deserted_soon();
 }
@@ -152,10 +156,6 @@ void Coordinator::Impl::tell(const std::vector<NodeId>& nodes, const Message& me
   const std::string encoded = encode(message);
   for (NodeId node : nodes)
     if (auto peer = peers_.find(node); peer != peers_.end()) peer->second.channel->send(encoded);
-}
-
-void Coordinator::Impl::drop(NodeId node, const std::string& why) {
-  lose(node, LinkEnd::kSilent, {ErrorKind::kTimeout, why, {}});
 }
 
 void Coordinator::Impl::over(const EndJob& farewell) {

@@ -62,9 +62,9 @@ class Coordinator::Impl final : private Links {
   // --- members
   void received(NodeId node, std::string_view bytes);
   void answered(NodeId node, const Pong& pong);
-  void broke_protocol(NodeId node) { lose(node, LinkEnd::kSilent, {ErrorKind::kSystem, "it broke the protocol", {}}); }
+  void broke_protocol(NodeId node) { lose(node, LinkEnd::kSilent, {.cause = Loss::Cause::kProtocol}); }
   void hear_news();
-  void lose(NodeId node, LinkEnd control, const Error& why);
+  void lose(NodeId node, LinkEnd control, const Loss& loss);
   void tick();
   void ping_some();
   void ping(NodeId node);
@@ -72,7 +72,7 @@ class Coordinator::Impl final : private Links {
 
   // Links
   void tell(const std::vector<NodeId>& nodes, const Message& message) override;
-  void drop(NodeId node, const std::string& why) override;
+  void drop(NodeId node, const Loss& loss) override { lose(node, LinkEnd::kSilent, loss); }
   void listen(TimePoint now) override;
   std::optional<Duration> clock_offset(NodeId node) const override { return hearts_.clock_offset(node); }
   void over(const EndJob& farewell) override;

@@ -82,16 +82,16 @@ void Engine::on(NodeId node, const StopRequest& request) {
   stop(request.signal, state_.nodes.at(node).join.host);
 }
 
-void Engine::gone(NodeId node, LinkEnd control, const Error& why) {
+void Engine::gone(NodeId node, LinkEnd control, const Loss& loss) {
   auto found = state_.nodes.find(node);
   if (found == state_.nodes.end()) return;
   const TimePoint now = Clock::now();
   Node known = found->second;
   known.ended_by_our_pause = ended_by_our_pause(now, state_, options_.membership, known);
-  node_gone(now, state_, options_.membership, node, control, why.message);
+  node_gone(now, state_, options_.membership, node, control, loss);
   if (auto told = told_.find(node); told != told_.end() && !told->second.ended) told_.erase(told);
   routes_.remove(node);
-  if (!over_) client_.gone(known, why);
+  if (!over_) client_.gone(known, loss);
   decide_soon();
 }
 
@@ -156,7 +156,7 @@ bool Engine::carry_out(TimePoint now, const Decision& decision) {
       judged(state_, client_.judge(state_.round, take_outcomes()));
       break;
     case Decision::Kind::kDropNode:
-      links_.drop(decision.node, decision.reason);
+      links_.drop(decision.node, decision.loss);
       break;
     case Decision::Kind::kEndJob:
       end_job(decision);

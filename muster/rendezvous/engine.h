@@ -26,8 +26,7 @@ class EngineClient {
  public:
   virtual ~EngineClient() = default;
   virtual void joined(const Node& node) = 0;
-  // kPeer: the other side knows, and delivers its output to the end.
-  virtual void gone(const Node& node, const Error& why) = 0;
+  virtual void gone(const Node& node, const Loss& loss) = 0;
   // What the engine waits for, or does next, has changed.
   virtual void changed(const State& state, const Decision& decision) = 0;
   virtual void round_started(const State& state) = 0;
@@ -57,7 +56,7 @@ class Links {
   // Never calls the engine before it returns. A node that is gone is left out.
   virtual void tell(const std::vector<NodeId>& nodes, const Message& message) = 0;
   // It was decided that this node is lost: ends its connection and calls Engine::gone().
-  virtual void drop(NodeId node, const std::string& why) = 0;
+  virtual void drop(NodeId node, const Loss& loss) = 0;
   // Notes in the engine's state what was heard of the nodes up to now.
   virtual void listen(TimePoint now) = 0;
   virtual std::optional<Duration> clock_offset(NodeId node) const = 0;
@@ -81,7 +80,7 @@ class Engine {
   // What a member says. False: a message that no member sends to an engine.
   bool received(NodeId node, const Message& message);
   // The control connection of a node is no more; see node_gone().
-  void gone(NodeId node, LinkEnd control, const Error& why);
+  void gone(NodeId node, LinkEnd control, const Loss& loss);
 
   // The job was asked to end. `host`: whose muster was; empty: this one.
   void stop(int signal, const std::string& host = {});

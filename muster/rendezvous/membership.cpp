@@ -9,6 +9,7 @@
 
 #include "muster/base/error.h"
 #include "muster/base/strings.h"
+#include "muster/rendezvous/words.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -43,9 +44,7 @@ std::string some_of(const Things& things, std::string_view separator, Text text)
   return shown == things.size() ? all : fmt::format("{} and {} more", all, things.size() - shown);
 }
 
-std::string sentences(const std::vector<std::string>& all) {
-  return some_of(all, "; ", [](const std::string& sentence) { return sentence; });
-}
+std::string sentences(const std::vector<Loss>& all) { return some_of(all, "; ", loss_text); }
 
 // --- what one walk over the nodes tells -----------------------------------------------------------------------------
 
@@ -82,11 +81,12 @@ Decision wait(std::string reason, std::optional<TimePoint> wake_at = std::nullop
   return decision;
 }
 
-Decision drop(const Node& node, std::string why) {
+Decision drop(const Node& node, Loss::Cause cause, Duration lasting = {}) {
   Decision decision;
   decision.kind = Kind::kDropNode;
   decision.node = node.id;
-  decision.reason = fmt::format("{} is lost: {}", node.join.host, why);
+  decision.loss = {.cause = cause, .host = node.join.host, .lasting = lasting};
+  decision.reason = loss_text(decision.loss);
   return decision;
 }
 
@@ -337,7 +337,7 @@ Decision make_up_round(TimePoint now, const State& state, const MembershipOption
 std::string unconfirmed_text(TimePoint now, const State& state) {
   std::vector<std::string> hosts;
   for (const Ghost& ghost : state.ghosts)
-    if (ghost.safe_at > now) hosts.push_back(ghost.host);
+    if (ghost.safe_at > now) hosts.push_back(ghost.loss.host);
   if (hosts.empty()) return {};
   auto names = some_of(hosts, ", ", [](const std::string& host) { return host; });
   return fmt::format("; {} {} not confirmed the end of {} workers", names, hosts.size() == 1 ? "has" : "have",
@@ -349,13 +349,13 @@ std::optional<Decision> after_kill(TimePoint now, const State& state, const Surv
   if (!state.killed_at || !state.stop_signal) return std::nullopt;
   const TimePoint drop_at = *state.killed_at + kKillTime, end_at = drop_at + kKillTime;
   if (!seen.unreaped.empty()) {
-    if (now >= drop_at) return drop(*seen.unreaped.front(), "its workers were killed and have not ended");
+    if (now >= drop_at) return drop(*seen.unreaped.front(), Loss::Cause::kNotKilled);
     return wait("waiting for the killed workers to end", drop_at);
   }
   const Ghost* ghost = last_ghost(now, state);
   if (ghost == nullptr) return std::nullopt;
   if (now < end_at)
-    return wait(fmt::format("waiting for {} to confirm the end of its workers", ghost->host),
+    return wait(fmt::format("waiting for {} to confirm the end of its workers", ghost->loss.host),
                 std::min(ghost->safe_at, end_at));
   return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state) + unconfirmed_text(now, state));
 }
@@ -367,8 +367,9 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
     return wait(fmt::format("waiting for the workers on {} to end", hosts));
   }
   if (const Ghost* ghost = last_ghost(now, state))
-    return wait(fmt::format("{}; its workers may run for {} more", ghost->why, elapsed_text(ghost->safe_at - now)),
-                ghost->safe_at);
+    return wait(
+        fmt::format("{}; its workers may run for {} more", loss_text(ghost->loss), elapsed_text(ghost->safe_at - now)),
+        ghost->safe_at);
   if (auto judgement = judge(now, state, options)) return *judgement;
   if (state.stop_signal) return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state));
   return make_up_round(now, state, options);
@@ -382,11 +383,10 @@ Decision decide(TimePoint now, const State& state, const MembershipOptions& opti
   const Duration patience = options.lease + fence_margin(options.lease);
   std::optional<TimePoint> fence;
   if (seen.quietest != nullptr) fence = seen.quietest->heard + patience;
-  if (fence && now >= *fence) return drop(*seen.quietest, "no word for " + elapsed_text(now - seen.quietest->heard));
+  if (fence && now >= *fence) return drop(*seen.quietest, Loss::Cause::kSilent, now - seen.quietest->heard);
   if (seen.mutest != nullptr) {
     const TimePoint since = *seen.mutest->unanswered;
-    if (now >= since + patience)
-      return drop(*seen.mutest, "its agent has not answered for " + elapsed_text(now - since));
+    if (now >= since + patience) return drop(*seen.mutest, Loss::Cause::kNoAnswer, now - since);
     fence = std::min(fence.value_or(since + patience), since + patience);
   }
   bool goes_on = state.round_state == RoundState::kOpening || state.round_state == RoundState::kRunning;

@@ -98,13 +98,29 @@ struct Node {
   bool ended_by_our_pause = false;  // once it is gone: ended_by_our_pause()
 };
 
+// Why a node is gone; words.h says it in words.
+struct Loss {
+  enum class Cause {
+    kClosed,     // its side closed the control connection: it knows, and delivers its output to the end
+    kBroken,     // the control connection broke on the way
+    kProtocol,   // it sent what no node sends
+    kSilent,     // no beat for `lasting`
+    kNoAnswer,   // its agent has not answered for `lasting`
+    kNotKilled,  // its workers were killed and have not ended
+    kLeft,       // its warden said goodbye
+  };
+  Cause cause = Cause::kClosed;
+  std::string host = {};
+  std::string detail = {};  // of a connection: "connection closed by 10.0.0.2:4711"; may be empty
+  Duration lasting{};
+};
+
 // A node that is gone while its workers may still run: no round may start before `safe_at`.
 struct Ghost {
   NodeId node = 0;
-  std::string host;
   TimePoint lease_end;  // with the margin
   TimePoint safe_at;    // that, or earlier by what its connections have told
-  std::string why;
+  Loss loss;
   LinkEnd control = LinkEnd::kNone, heartbeat = LinkEnd::kNone;
 };
 
@@ -152,15 +168,15 @@ struct State {
   size_t started_with = 0;      // members of the first round
   std::set<NodeId> finished;    // members that had reported their end with 0 and are gone since
   std::string stop_reason;
-  TimePoint stopped_at;                         // when that was decided
-  bool counts_as_restart = false;               // the stop was caused by a worker's failure, and no node was lost
-  std::optional<std::string> failed_on;         // the host of the first worker that failed
-  std::optional<std::string> failed_node_gone;  // the sentence, once that node is gone too
+  TimePoint stopped_at;                  // when that was decided
+  bool counts_as_restart = false;        // the stop was caused by a worker's failure, and no node was lost
+  std::optional<std::string> failed_on;  // the host of the first worker that failed
+  std::optional<Loss> failed_node_gone;  // once that node is gone too
   int restarts = 0;
   std::vector<Failure> failures;       // in a row: every round since the first of them failed, each the same way
   std::optional<Failure> failure;      // of the last round, once judged; cleared when the next one opens
-  std::vector<std::string> lost;       // sentences: nodes that were lost in this round, and why we think so
-  std::vector<std::string> gone;       // the same for nodes that are gone since the round opened
+  std::vector<Loss> lost;              // nodes that were lost in this round
+  std::vector<Loss> gone;              // the same for nodes that are gone since the round opened
   std::optional<int> stop_signal;      // the job was asked to end
   std::string stop_host;               // whose muster was; empty: the launcher
   std::optional<TimePoint> killed_at;  // and then to end without any grace
@@ -174,7 +190,7 @@ struct Decision {
     kOpenRound,  // `members` by group rank: round_opened()
     kStopRound,  // tell every member that runs to stop, with `signal`: round_stopping()
     kJudge,      // every member's workers are reaped and some failed: say how (judged()), then decide again
-    kDropNode,   // `node` is silent, or does not answer, for too long: close it, node_gone() as silent
+    kDropNode,   // `node` is silent, or does not answer, for too long: close it, node_gone() as silent with `loss`
     kEndJob,     // with `exit_code`: job_ended()
   };
   Kind kind = Kind::kWait;
@@ -182,6 +198,7 @@ struct Decision {
   std::optional<TimePoint> wake_at;  // kWait: the decision may change then without an event
   std::vector<NodeId> members;
   NodeId node = 0;
+  Loss loss;
   int signal = 15;
   bool counts_as_restart = false;  // kStopRound
   int exit_code = 0;
@@ -232,9 +249,8 @@ void node_said_goodbye(State& state, NodeId node);
 void heartbeat_ended(TimePoint now, State& state, NodeId node, LinkEnd end);
 // The control connection of a node is no more. What that means follows from its part: without workers, or done, it is no
 // loss. When the next round may start follows from departure() and the last beat, so call node_heard() before.
-// `why`: "connection closed by 10.0.0.2:4711", or the whole sentence that decide() gave.
-void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, LinkEnd control,
-               const std::string& why);
+// The loss needs no host.
+void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, LinkEnd control, Loss loss);
 // Whether this process stood still for so long that the node's lease may have ended for it: its end is then no loss of
 // its host. Pure.
 bool ended_by_our_pause(TimePoint now, const State& state, const MembershipOptions& options, const Node& node);

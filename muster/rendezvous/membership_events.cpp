@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/rendezvous/membership.h"
+#include "muster/rendezvous/words.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -16,12 +17,6 @@ void forget(std::map<int, NodeId>& named, std::optional<int> number, NodeId node
 bool may_run(const Node& node) { return node.part == Part::kRuns || node.part == Part::kStops; }
 
 bool is_member(const State& state, const Node& node) { return state.round >= 0 && node.last_round == state.round; }
-
-// "closed by …" becomes "n2 is lost: closed by …"; a sentence about the node stays as it is.
-std::string loss_sentence(const std::string& host, const std::string& why) {
-  if (why.starts_with(host + " ")) return why;
-  return fmt::format("{} is lost: {}", host, why.empty() ? "its connection has ended" : why);
-}
 
 TimePoint safe_at(TimePoint now, const Ghost& ghost) {
   switch (departure(ghost.control, ghost.heartbeat)) {
@@ -72,7 +67,7 @@ std::string nnodes(int min, int max) { return min == max ? fmt::format("{}", max
 void excuse_who_went_first(State& state) {
   if (!state.failed_node_gone || !state.failure || state.failure->exit_code != kKilled) return;
   state.lost.push_back(*state.failed_node_gone);
-  state.stop_reason = *state.failed_node_gone;
+  state.stop_reason = loss_text(*state.failed_node_gone);
   state.counts_as_restart = false;
 }
 
@@ -163,8 +158,7 @@ bool ended_by_our_pause(TimePoint now, const State& state, const MembershipOptio
          now <= *state.paused_until + options.lease + fence_margin(options.lease);
 }
 
-void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, LinkEnd control,
-               const std::string& why) {
+void node_gone(TimePoint now, State& state, const MembershipOptions& options, NodeId node, LinkEnd control, Loss loss) {
   auto found = state.nodes.find(node);
   if (found == state.nodes.end()) return;
   Node old = std::move(found->second);
@@ -173,15 +167,14 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   forget(state.by_position, old.join.position, node);
 
   const std::string& host = old.join.host;
-  std::string sentence = loss_sentence(host, why);
+  loss.host = host;
   constexpr size_t kRemembered = 64;  // a round can be long, and spares may come and go
-  if (state.gone.size() < kRemembered) state.gone.push_back(sentence);
+  if (state.gone.size() < kRemembered) state.gone.push_back(loss);
   if (may_run(old)) {
     Ghost ghost{.node = node,
-                .host = host,
                 .lease_end = old.heard + options.lease + fence_margin(options.lease),
                 .safe_at = {},
-                .why = sentence,
+                .loss = loss,
                 .control = old.control == LinkEnd::kGoodbye ? old.control : control,
                 .heartbeat = old.heartbeat};
     ghost.safe_at = safe_at(now, ghost);
@@ -189,11 +182,12 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   }
   bool opening = state.round_state == RoundState::kOpening && is_member(state, old) && old.part == Part::kIdle;
   if (may_run(old) || opening) {
-    state.lost.push_back(sentence);
+    state.lost.push_back(loss);
     state.counts_as_restart = false;
-    if (state.round_state == RoundState::kStopping && state.failed_on == host) state.stop_reason += "; " + sentence;
+    if (state.round_state == RoundState::kStopping && state.failed_on == host)
+      state.stop_reason += "; " + loss_text(loss);
   } else if (state.failed_on == host) {
-    state.failed_node_gone = sentence;
+    state.failed_node_gone = loss;
     excuse_who_went_first(state);
   }
   // Who leaves a running round that it has no part in disturbs nobody; while one is made up, everybody has a part.
@@ -201,7 +195,7 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
       may_run(old) || opening || state.round_state == RoundState::kStopping || state.failed_on == host;
   if (disturbs && !ended_by_our_pause(now, state, options, old)) note_loss(now, state, options, host);
   // Nobody has workers yet, so there is nothing to tell the others; and the store that opens now is for nothing.
-  if (opening) round_stopping(now, state, sentence, false);
+  if (opening) round_stopping(now, state, loss_text(loss), false);
   if (old.part == Part::kDone && is_member(state, old)) state.finished.insert(node);
   if (!state.gathering && state.nodes.size() < needed_nodes(options)) {
     state.gathering = true;

@@ -170,7 +170,8 @@ class LostNode : public ::testing::Test {
   LostNode() {
     job_.command.entrypoint = "train.py";
     state_.round = 0;
-    state_.lost = {"n17 is lost: no word for 2.5 s"};
+    state_.lost = {
+        {.cause = rendezvous::Loss::Cause::kSilent, .host = "n17", .lasting = std::chrono::milliseconds(2500)}};
     head_.changed(state_, {});
   }
   std::string ended(job::Ending ending) {

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 
 struct Client final : CoordinatorClient {
   void joined(const Node& /*node*/) override {}
-  void gone(const Node& /*node*/, const Error& /*why*/) override {}
+  void gone(const Node& /*node*/, const Loss& /*loss*/) override {}
   void changed(const State& /*state*/, const Decision& /*decision*/) override {}
   void round_started(const State& /*state*/) override {}
   void refused(const std::string& /*who*/, const std::string& /*why*/) override {}

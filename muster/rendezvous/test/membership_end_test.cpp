@@ -36,7 +36,7 @@ TEST(Success, DoesNotNeedThoseThatWereDoneBeforeTheyWent) {
   for (LinkEnd end : {LinkEnd::kClosed, LinkEnd::kSilent}) {
     Job job = started(2, 2);
     job.ends(1, true);
-    node_gone(job.now, job.state, job.options, 1, end, "gone");
+    node_gone(job.now, job.state, job.options, 1, end, {.detail = "gone"});
     EXPECT_EQ(job.settle(), "");
     EXPECT_TRUE(job.state.ghosts.empty());
     EXPECT_TRUE(job.state.losses.empty());
@@ -298,7 +298,7 @@ TEST(Loss, OfAConnectionThatTheNodeMayNotKnowOfIsSafeAfterItsLease) {
   Job job = started(1, 2);
   job.now += sec(2);
   node_heard(job.now, job.state, 1);
-  node_gone(job.now, job.state, job.options, 2, LinkEnd::kSilent, "no route to host");
+  node_gone(job.now, job.state, job.options, 2, LinkEnd::kSilent, {.detail = "no route to host"});
   job.settle();
   job.all_end();
   EXPECT_EQ(job.settle(), "");
@@ -325,7 +325,7 @@ TEST(Departure, NeedsAGoodbyeOrTheEndOfBothConnections) {
 double wait_after(LinkEnd control, LinkEnd heartbeat) {
   Job job = started(1, 2);
   heartbeat_ended(job.now, job.state, 2, heartbeat);
-  node_gone(job.now, job.state, job.options, 2, control, "gone");
+  node_gone(job.now, job.state, job.options, 2, control, {.detail = "gone"});
   EXPECT_EQ(job.settle(), "stop ") << "the others are stopped at once";
   job.all_end();
   if (job.settle() == "open ") return 0;
@@ -342,7 +342,7 @@ TEST(Departure, DecidesWhenTheNextRoundMayStart) {
 
 TEST(Departure, IsLearntAfterTheNodeIsGone) {
   Job job = started(1, 2);
-  node_gone(job.now, job.state, job.options, 2, LinkEnd::kClosed, "closed");
+  node_gone(job.now, job.state, job.options, 2, LinkEnd::kClosed, {.detail = "closed"});
   job.settle();
   job.all_end();
   EXPECT_EQ(job.settle(), "");
@@ -360,7 +360,7 @@ TEST(Departure, IsLearntAfterTheNodeIsGone) {
 TEST(Departure, OfAnAgentThatSaidGoodbyeIsSafeHoweverItsConnectionEnds) {
   Job job = started(1, 2);
   node_said_goodbye(job.state, 2);
-  node_gone(job.now, job.state, job.options, 2, LinkEnd::kSilent, "reset");
+  node_gone(job.now, job.state, job.options, 2, LinkEnd::kSilent, {.detail = "reset"});
   EXPECT_EQ(job.settle(), "stop ");
   job.all_end();
   EXPECT_EQ(job.settle(), "open ");

@@ -59,7 +59,7 @@ struct Job {
           break;
         case Kind::kDropNode:
           done += "drop ";
-          node_gone(now, state, options, last.node, LinkEnd::kSilent, last.reason);
+          node_gone(now, state, options, last.node, LinkEnd::kSilent, last.loss);
           break;
         case Kind::kEndJob:
           job_ended(state, last);
@@ -76,7 +76,7 @@ struct Job {
   // Agent and warden are killed: both connections end.
   void closes(NodeId node) {
     heartbeat_ended(now, state, node, LinkEnd::kClosed);
-    node_gone(now, state, options, node, LinkEnd::kClosed, "closed by 10.0.0.9:99");
+    node_gone(now, state, options, node, LinkEnd::kClosed, {.detail = "closed by 10.0.0.9:99"});
   }
 
   MembershipOptions options;

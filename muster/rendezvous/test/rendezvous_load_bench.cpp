@@ -18,6 +18,7 @@
 #include "muster/rendezvous/coordinator.h"
 #include "muster/rendezvous/heartbeat.h"
 #include "muster/rendezvous/member.h"
+#include "muster/rendezvous/words.h"
 
 namespace {
 
@@ -240,8 +241,8 @@ class Client final : public CoordinatorClient {
   void joined(const Node& /*node*/) override {
     if (joined_count++ == 0) began_ = Clock::now();
   }
-  void gone(const Node& node, const Error& why) override {
-    if (gone_count++ == 0) fmt::print(stderr, "{} is gone: {}\n", node.join.host, why.message);
+  void gone(const Node& node, const Loss& loss) override {
+    if (gone_count++ == 0) fmt::print(stderr, "{} is gone: {}\n", node.join.host, cause_text(loss));
   }
   void changed(const State& /*state*/, const Decision& decision) override {
     if (decision.kind == Decision::Kind::kOpenRound && all_joined.time == 0) all_joined = mark();

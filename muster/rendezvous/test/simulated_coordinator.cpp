@@ -41,7 +41,7 @@ void World::on_closed(Life& life, LinkEnd end) {
   if (!life.connected) return;
   life.connected = false;
   if (!rules_.doubt_closed_connections) heartbeat_ended(now_, state_, life.id, end = LinkEnd::kClosed);
-  if (state_.nodes.contains(life.id)) gone(life, end, "closed by its agent");
+  if (state_.nodes.contains(life.id)) gone(life, end, {.detail = "closed by its agent"});
   turn();
 }
 
@@ -49,7 +49,7 @@ void World::on_heartbeat_ended(Life& life, LinkEnd end) {
   heartbeat_ended(now_, state_, life.id, end);
   if (end == LinkEnd::kGoodbye && life.connected && state_.nodes.contains(life.id)) {
     life.connected = false;
-    gone(life, LinkEnd::kSilent, "its warden said goodbye");
+    gone(life, LinkEnd::kSilent, {.cause = Loss::Cause::kLeft});
   }
   turn();
 }
@@ -119,15 +119,15 @@ void World::excuse(RoundTruth& truth) {
   ++outcome_.excused;
 }
 
-void World::gone(Life& life, LinkEnd control, const std::string& why) {
-  if (tracing_) say(fmt::format("gone: {}: {}", life.host->name, why));
+void World::gone(Life& life, LinkEnd control, const Loss& loss) {
+  if (tracing_) say(fmt::format("gone: {}: {}", life.host->name, cause_text(loss)));
   const Node& node = state_.nodes.at(life.id);
   bool ended = node.part == Part::kDone || node.part == Part::kFailed;
   bool over = state_.round_state == RoundState::kStopping && node.part == Part::kIdle;
   if (state_.round >= 0 && node.last_round == state_.round && !ended && !over) truth_[state_.round].lost = true;
   ++outcome_.losses;
   if (!ended_by_pause(life)) ++own_losses_[life.host->name];
-  node_gone(now_, state_, options_, life.id, control, why);
+  node_gone(now_, state_, options_, life.id, control, loss);
   if (!rules_.fence_lost_nodes) state_.ghosts.clear();
   if (RoundTruth& truth = truth_[state_.round]; truth.first_failed == &life) {
     truth.first_failed_gone = true;
@@ -190,7 +190,7 @@ void World::apply(const Decision& decision) {
   if (now_ - coordinator_paused_ < patience)
     violate(fmt::format("{} is dropped because nobody listened", life.host->name));
   life.connected = false;
-  gone(life, LinkEnd::kSilent, decision.reason);
+  gone(life, LinkEnd::kSilent, decision.loss);
   send(life, life.down, Direction::kDown, [this, &life] { end_life(life, "dropped"); });
 }
 

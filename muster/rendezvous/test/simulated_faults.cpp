@@ -183,7 +183,7 @@ void World::connection_breaks(Host& host) {
   Life* life = life_on(host);
   if (life == nullptr || !life->connected || !state_.nodes.contains(life->id) || coordinator_frozen_) return;
   life->connected = false;
-  gone(*life, LinkEnd::kSilent, "no route to host");
+  gone(*life, LinkEnd::kSilent, {.cause = Loss::Cause::kBroken, .detail = "no route to host"});
   turn();
 }
 

@@ -11,6 +11,7 @@
 
 #include "muster/rendezvous/heartbeat.h"
 #include "muster/rendezvous/membership.h"
+#include "muster/rendezvous/words.h"
 
 // A whole cluster in virtual time around decide(): agents with wardens and leases, a network that delays, holds and
 // cuts, hosts that freeze, lose power and come back, workers that fail and succeed. Everything follows from the seed.
@@ -170,7 +171,7 @@ class World {
   void on_store_opened(Life& life, int round, bool ok);
   void note_failure(const Life& life, int round);
   void excuse(RoundTruth& truth);
-  void gone(Life& life, LinkEnd control, const std::string& why);
+  void gone(Life& life, LinkEnd control, const Loss& loss);
   void turn();
   void decide_all();
   void apply(const Decision& decision);

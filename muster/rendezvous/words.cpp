@@ -1,0 +1,36 @@
+#include "muster/rendezvous/words.h"
+
+#include <fmt/format.h>
+
+#include "muster/base/strings.h"
+
+namespace muster::rendezvous {
+
+std::string cause_text(const Loss& loss) {
+  switch (loss.cause) {
+    case Loss::Cause::kClosed:
+    case Loss::Cause::kBroken:
+      return loss.detail.empty() ? "its connection has ended" : loss.detail;
+    case Loss::Cause::kProtocol:
+      return loss.detail.empty() ? "it broke the protocol" : loss.detail;
+    case Loss::Cause::kSilent:
+      return "no word for " + elapsed_text(loss.lasting);
+    case Loss::Cause::kNoAnswer:
+      return "its agent has not answered for " + elapsed_text(loss.lasting);
+    case Loss::Cause::kNotKilled:
+      return "its workers were killed and have not ended";
+    case Loss::Cause::kLeft:
+      return "everything of the job on it has ended";
+  }
+  return {};
+}
+
+std::string loss_text(const Loss& loss) { return fmt::format("{} is lost: {}", loss.host, cause_text(loss)); }
+
+std::vector<std::string> loss_texts(const std::vector<Loss>& all) {
+  std::vector<std::string> texts;
+  for (const Loss& loss : all) texts.push_back(loss_text(loss));
+  return texts;
+}
+
+}  // namespace muster::rendezvous

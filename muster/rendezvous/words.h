@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/rendezvous/membership.h"
+
+// What the decisions of membership.h rest on, in words for people.
+namespace muster::rendezvous {
+
+std::string cause_text(const Loss& loss);                           // "no word for 2.5 s"
+std::string loss_text(const Loss& loss);                            // "n2 is lost: no word for 2.5 s"
+std::vector<std::string> loss_texts(const std::vector<Loss>& all);  // one sentence each
+
+}  // namespace muster::rendezvous
