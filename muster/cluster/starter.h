@@ -8,10 +8,29 @@
 
 #include "muster/base/result.h"
 #include "muster/cluster/hosts.h"
+#include "muster/cluster/start_failure.h"
 #include "muster/net/event_loop.h"
 #include "muster/process/spawn.h"
 
 namespace muster::cluster {
+
+// How far the start of an agent has come.
+struct Progress {
+  enum class Stage {
+    kConnecting,   // over ssh
+    kRequested,    // of a scheduler
+    kWaiting,      // the scheduler waits; detail: what for
+    kReplacing,    // the program that was sent there earlier has changed
+    kSending,      // the program; detail: its size, if known
+    kStarting,     // the agent runs and gets its description
+    kUnreachable,  // the agent cannot reach the coordinator; detail: where and why
+    kSettingUp,    // the agent prepares the node; detail: the step
+  };
+  Stage stage = Stage::kConnecting;
+  std::string detail = {};
+  std::string_view command = {};  // of the scheduler: "srun"
+  bool operator==(const Progress&) const = default;
+};
 
 // Starts `muster agent` on a node and sees that it gets its description: on its stdin, or because it asks for it
 // (Fetch, below; then start() has no use for the description). What the agent or the way to it (ssh) says on stderr is
@@ -19,11 +38,9 @@ namespace muster::cluster {
 class Starter {
  public:
   struct Handlers {
-    // Worth a word on the moving line: "connecting", "sending the program (5.2 MB)", "attempt 3: connection refused".
-    std::function<void(int position, const std::string& what)> progress;
-    // The way to the agent, or the agent itself, has ended. `joined` agents end too when their job does. kNotFound and
-    // kNotExecutable: what the job is to run is not there, or no program.
-    std::function<void(int position, const Error& why, bool may_try_again)> failed;
+    std::function<void(int position, const Progress& progress)> progress;
+    // The way to the agent, or the agent itself, has ended. `joined` agents end too when their job does.
+    std::function<void(int position, const StartFailure& failure)> failed;
     std::function<void(int position, std::string_view line)> said;  // a line on stderr that is not an error of ssh
   };
   virtual ~Starter() = default;  // ends what is left of its own processes (not the remote agents: they notice)

@@ -1,5 +1,7 @@
 #include "muster/launcher/agents.h"
 
+#include "muster/agent/supervisor.h"
+
 namespace muster::launcher {
 
 std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
@@ -19,6 +21,14 @@ std::string description_for(const FanOut& spec, const std::vector<std::string>& 
   description.workers = host.workers;
   if (position != spec.start.here) spec.adapter->move_to_node(description.environment, position);
   return cluster::encode(description);
+}
+
+std::optional<cluster::Progress> progress_of(std::string_view line) {
+  using Stage = cluster::Progress::Stage;
+  for (const auto& [prefix, stage] :
+       {std::pair(agent::kCannotReach, Stage::kUnreachable), std::pair(agent::kSettingUp, Stage::kSettingUp)})
+    if (line.starts_with(prefix)) return cluster::Progress{stage, std::string(line.substr(prefix.size()))};
+  return std::nullopt;
 }
 
 }  // namespace muster::launcher

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "muster/cluster/starter.h"
 #include "muster/launcher/fan_out.h"
@@ -14,5 +16,8 @@ std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::ve
 
 // What the agent of the host at that position is told, encoded.
 std::string description_for(const FanOut& spec, const std::vector<std::string>& endpoints, int position);
+
+// What a line on an agent's stderr says of its way into the job; nothing: it is for people. Pure.
+std::optional<cluster::Progress> progress_of(std::string_view line);
 
 }  // namespace muster::launcher

@@ -37,6 +37,11 @@ constexpr Duration kLastWordTimeAfterKill = std::chrono::seconds(2);
 constexpr auto kFlushTime = std::chrono::seconds(5);
 constexpr std::string_view kErrorLine = "muster: error: ";  // as an agent says what it ends with
 
+// A sentence about a host without the host's name in front, which stands there anyway.
+std::string without_host(const std::string& text, const std::string& host) {
+  return text.starts_with(host + ": ") ? text.substr(host.size() + 2) : text;
+}
+
 class FanOutRun {
  public:
   explicit FanOutRun(const FanOut& spec);
@@ -60,7 +65,7 @@ class FanOutRun {
   cluster::Starter::Handlers starter_handlers();
   void agent_said(int position, std::string_view line);
   void say(int position, std::string_view line);
-  void agent_failed(int position, const Error& why, bool may_try_again);
+  void agent_failed(int position, cluster::StartFailure failure);
   void node_joined(const rendezvous::Node& node);
   void node_gone(const rendezvous::Node& node, const rendezvous::Loss& loss);
 
@@ -155,21 +160,13 @@ int FanOutRun::run() {
 // --- Agents ---------------------------------------------------------------------------------------------------------
 
 cluster::Starter::Handlers FanOutRun::starter_handlers() {
-  return {.progress = [this](int position, const std::string& what) { head_.set_progress(position, what); },
-          .failed = [this](int position, const Error& why,
-                           bool may_try_again) { agent_failed(position, why, may_try_again); },
+  return {.progress = [this](int position, const cluster::Progress& what) { head_.set_progress(position, what); },
+          .failed = [this](int position, const cluster::StartFailure& failure) { agent_failed(position, failure); },
           .said = [this](int position, std::string_view line) { agent_said(position, line); }};
 }
 
 void FanOutRun::agent_said(int position, std::string_view line) {
-  if (line.starts_with(agent::kCannotReach)) {
-    line.remove_prefix(agent::kCannotReach.size());
-    return head_.set_progress(position, fmt::format("its agent cannot reach {}", line));
-  }
-  if (line.starts_with(agent::kSettingUp)) {
-    line.remove_prefix(agent::kSettingUp.size());
-    return head_.set_progress(position, fmt::format("setting up: {}", line));
-  }
+  if (auto progress = progress_of(line)) return head_.set_progress(position, *progress);
   Place& place = places_[static_cast<size_t>(position)];
   if (place.joined) return say(position, line);
   if (head_.over()) return;  // what keeps a node from a job that is over is no news
@@ -236,27 +233,30 @@ void FanOutRun::node_gone(const rendezvous::Node& node, const rendezvous::Loss& 
   place = {.attempts = lived ? 0 : place.attempts, .complaint = {}, .error = {}};
   if (!stop_signals_.empty()) return;  // the job ends
   // An agent that dies as soon as it is there, a spare's perhaps, is not started for ever.
-  if (!lived) return agent_failed(position, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true);
+  if (!lived)
+    return agent_failed(
+        position,
+        {cluster::StartCause::kAgentEnded, {ErrorKind::kPeer, "its agent ended soon after it had joined", {}}, true});
   place.retry = loop_.call_after(rendezvous::kCloseMargin, [this, position] { start_agent(position); });
 }
 
-void FanOutRun::agent_failed(int position, const Error& why, bool may_try_again) {
+void FanOutRun::agent_failed(int position, cluster::StartFailure failure) {
   Place& place = places_[static_cast<size_t>(position)];
   place.ended = true;
   if (head_.over()) loop_.stop();            // somebody may wait for it
   if (head_.over() || place.joined) return;  // the control connection tells what became of a member
   const size_t present = coordinator_->state().nodes.size();
   const RetryDecision decision =
-      decide_retry(place.attempts, may_try_again, present >= rendezvous::needed_nodes(spec_.membership));
+      decide_retry(place.attempts, failure.may_try_again, present >= rendezvous::needed_nodes(spec_.membership));
   const std::string& host = spec_.hosts[static_cast<size_t>(position)].name;
-  std::string reason = head_.refusal_of(host);
-  if (reason.empty()) reason = place.complaint;
-  if (reason.empty()) reason = decision.hopeless ? why.text() : why.message;
-  if (reason.starts_with(host + ": ")) reason.erase(0, host.size() + 2);
-  if (place.error.starts_with(host + ": ")) place.error.erase(0, host.size() + 2);
-  if (reason.find(place.error) == std::string::npos) say(position, std::string(kErrorLine) + place.error);
-  head_.set_failure(position, reason, decision.hopeless ? 0 : place.attempts);
-  if (decision.hopeless) coordinator_->host_hopeless(position, reason, exit_code(why));
+  // The coordinator's refusal and the agent's own complaint say more than how the agent ended.
+  if (std::string told = head_.refusal_of(host); !told.empty() || !place.complaint.empty())
+    failure.why = {failure.why.kind, told.empty() ? place.complaint : std::move(told), {}};
+  failure.why.message = without_host(failure.why.message, host);
+  const std::string error = without_host(place.error, host);
+  if (failure.why.text().find(error) == std::string::npos) say(position, std::string(kErrorLine) + error);
+  head_.set_failure(position, failure, decision.hopeless ? 0 : place.attempts);
+  if (decision.hopeless) coordinator_->host_hopeless(position, failure.why);
   if (decision.again) place.retry = loop_.call_after(decision.after, [this, position] { start_agent(position); });
 }
 

@@ -72,10 +72,6 @@ std::string fingerprint_of(const report::WorkerOutcome& root) {
 Head::Head(output::Console& console, const job::JobSpec& job, const rendezvous::MembershipOptions& membership)
     : console_(console), job_(job), membership_(membership) {}
 
-void Head::set_progress(int position, const std::string& what) { notes_[position].progress(what); }
-
-void Head::set_failure(int position, const std::string& why, int attempts) { notes_[position].failure(why, attempts); }
-
 void Head::show_waiting(const State& state, TimePoint now) {
   using rendezvous::RoundState;
   const bool waits = state.round_state == RoundState::kNone || state.round_state == RoundState::kStopping;

@@ -24,10 +24,11 @@ class Head : public rendezvous::CoordinatorClient {
 
   // --events: those of all nodes go there. Emptied at once.
   Result<void> open_events(const std::string& path);
-  // What is done about a host that has not joined: "connecting, attempt 2".
-  void set_progress(int position, const std::string& what);
-  // Why its last attempt failed: "ssh: connection refused". `attempts`: that many have; 0: no other will be made.
-  void set_failure(int position, const std::string& why, int attempts);
+  // What is done about a host that has not joined, and why its last attempt failed: as HostNote.
+  void set_progress(int position, const cluster::Progress& progress) { notes_[position].progress(progress); }
+  void set_failure(int position, const cluster::StartFailure& failure, int attempts) {
+    notes_[position].failure(failure, attempts);
+  }
   // Shows, or says, whom we wait for; call it now and then while there is time to wait.
   void show_waiting(const rendezvous::State& state, TimePoint now);
   void hide_waiting();

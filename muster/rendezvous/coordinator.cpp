@@ -193,8 +193,8 @@ void Coordinator::serve_output(std::function<void(std::unique_ptr<Channel>)> ser
 void Coordinator::stop(int signal) { impl_->engine_.stop(signal); }
 void Coordinator::kill() { impl_->engine_.kill(); }
 void Coordinator::pass_signal(int signal) { impl_->engine_.pass_signal(signal); }
-void Coordinator::host_hopeless(int position, const std::string& why, int exit_code) {
-  rendezvous::host_hopeless(impl_->engine_.state(), position, why, exit_code, Clock::now());
+void Coordinator::host_hopeless(int position, const Error& why) {
+  rendezvous::host_hopeless(impl_->engine_.state(), position, why, Clock::now());
   impl_->engine_.decide_soon();
 }
 void Coordinator::host_hopeful(int position) { rendezvous::host_hopeful(impl_->engine_.state(), position); }

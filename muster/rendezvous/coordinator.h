@@ -46,7 +46,7 @@ class Coordinator {
   void stop(int signal);  // as those of the engine
   void kill();
   void pass_signal(int signal);
-  void host_hopeless(int position, const std::string& why, int exit_code = kMusterFailed);
+  void host_hopeless(int position, const Error& why);
   void host_hopeful(int position);
   const Engine& engine() const;
   const State& state() const;

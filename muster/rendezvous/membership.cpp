@@ -201,7 +201,7 @@ std::string awaited_text(const MembershipOptions& options, const ExpectedHosts& 
 std::string hopeless_text(const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
   std::vector<std::pair<std::string, std::vector<int>>> causes;  // in the order of their first hosts
   for (int position : hosts.hopeless) {
-    const std::string& why = state.hopeless.at(position).why;
+    const std::string why = state.hopeless.at(position).why.text();
     auto known = std::ranges::find(causes, why, &decltype(causes)::value_type::first);
     if (known == causes.end()) known = causes.insert(known, {why, {}});
     known->second.push_back(position);
@@ -270,9 +270,9 @@ Decision end_with_too_few(const State& state, const MembershipOptions& options, 
   if (!hosts.awaited.empty() && state.round < 0) parts.push_back("no word of " + awaited_text(options, hosts));
   if (options.expected == 0 && state.round < 0) tell_of_unnamed(state, options, parts);
   if (!hosts.hopeless.empty()) parts.push_back(hopeless_text(state, options, hosts));
-  auto telling = std::ranges::find_if(
-      hosts.hopeless, [&](int position) { return state.hopeless.at(position).exit_code != kMusterFailed; });
-  int exit_code = telling == hosts.hopeless.end() ? kMusterFailed : state.hopeless.at(*telling).exit_code;
+  int exit_code = kMusterFailed;
+  for (int position : hosts.hopeless)
+    if (exit_code == kMusterFailed) exit_code = muster::exit_code(state.hopeless.at(position).why);
   return end(state.round < 0 ? Ending::kJoinTimeout : Ending::kNodeLost, exit_code, join(parts, "; "));
 }
 

@@ -124,11 +124,10 @@ struct Ghost {
   LinkEnd control = LinkEnd::kNone, heartbeat = LinkEnd::kNone;
 };
 
-// Why a host that is expected does not come, and the exit code of a job that fails for it: a program that is not there
-// has its own.
+// Why a host that is expected does not come. The exit code of a job that fails for it follows from the error: a program
+// that is not there has its own.
 struct Hopeless {
-  std::string why;
-  int exit_code = kMusterFailed;
+  Error why;
   TimePoint since = {};
 };
 
@@ -255,8 +254,7 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
 // its host. Pure.
 bool ended_by_our_pause(TimePoint now, const State& state, const MembershipOptions& options, const Node& node);
 // The launcher starts no agent there; it tries again.
-void host_hopeless(State& state, int position, const std::string& why = {}, int exit_code = kMusterFailed,
-                   TimePoint now = {});
+void host_hopeless(State& state, int position, Error why, TimePoint now = {});
 void host_hopeful(State& state, int position);
 void round_opened(State& state, const std::vector<NodeId>& members);  // OpenStore was sent; state.round is its number
 void round_running(State& state);                                     // StartRound was sent

@@ -203,8 +203,8 @@ void node_gone(TimePoint now, State& state, const MembershipOptions& options, No
   }
 }
 
-void host_hopeless(State& state, int position, const std::string& why, int exit_code, TimePoint now) {
-  state.hopeless[position] = {why, exit_code, now};
+void host_hopeless(State& state, int position, Error why, TimePoint now) {
+  state.hopeless[position] = {std::move(why), now};
 }
 
 void host_hopeful(State& state, int position) { state.hopeless.erase(position); }

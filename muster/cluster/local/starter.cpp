@@ -86,7 +86,7 @@ void LocalStarter::start(int position, const Host& /*host*/, std::string descrip
   *self = link->get();
   (*link)->write(description);
   agents_[position].link = *std::move(link);
-  if (handlers_.progress) handlers_.progress(position, "starting");
+  if (handlers_.progress) handlers_.progress(position, {Progress::Stage::kStarting});
 }
 
 void LocalStarter::said(int position, const Link* link, std::string_view line) {
@@ -101,13 +101,13 @@ void LocalStarter::ended(int position, const Link* link, const process::ExitStat
   const Error error = agent_ended(status, agent.joined ? "" : agent.last_line);
   // An agent that ended by itself before it joined has said why, and would again.
   bool may_try_again = agent.joined || status.signal != 0;
-  if (handlers_.failed) handlers_.failed(position, error, may_try_again);
+  if (handlers_.failed) handlers_.failed(position, {StartCause::kAgentEnded, error, may_try_again});
 }
 
 // Never from within start(): who calls it is not ready for the answer.
 void LocalStarter::failed_later(int position, Error error) {
   loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
-    if (!alive.expired() && handlers_.failed) handlers_.failed(position, error, false);
+    if (!alive.expired() && handlers_.failed) handlers_.failed(position, {StartCause::kThisMachine, error, false});
   });
 }
 

@@ -11,6 +11,8 @@
 namespace muster::cluster::pbs {
 namespace {
 
+constexpr std::string_view kTmrsh = "pbs_tmrsh";
+
 // Agents that are tasks of the job: a pbs_tmrsh each.
 class TmrshStarter final : public Starter {
  public:
@@ -35,7 +37,7 @@ class TmrshStarter final : public Starter {
 
   void ended(int position, const process::ExitStatus& status);
   void timed_out(int position);
-  void fail(int position, const Error& error, bool may_try_again);
+  void fail(int position, const StartFailure& failure);
   void failed_later(int position, Error error);
 
   net::EventLoop& loop_;
@@ -61,14 +63,14 @@ void TmrshStarter::start(int position, const Host& host, std::string /*descripti
   task.link = *std::move(link);
   task.link->close_input();  // pbs_tmrsh would pass nothing on
   task.timer = loop_.call_after(options_.answer_timeout, [this, position] { timed_out(position); });
-  if (handlers_.progress) handlers_.progress(position, "starting through pbs_tmrsh");
+  if (handlers_.progress) handlers_.progress(position, {Progress::Stage::kRequested, {}, kTmrsh});
 }
 
 void TmrshStarter::asked(int position) {
   auto found = tasks_.find(position);
   if (found == tasks_.end()) return;
   loop_.cancel(found->second.timer);
-  if (handlers_.progress) handlers_.progress(position, "starting");
+  if (handlers_.progress) handlers_.progress(position, {Progress::Stage::kStarting});
 }
 
 void TmrshStarter::joined(int position) {
@@ -85,32 +87,32 @@ void TmrshStarter::abandon(int position) {
 
 void TmrshStarter::ended(int position, const process::ExitStatus& status) {
   const Task& task = tasks_[position];
-  if (task.joined) return fail(position, agent_ended(status, ""), true);
-  const Failure failure = explain_tmrsh(status, task.last_line, options_.program);
-  fail(position, failure.error, failure.may_try_again);
+  fail(position, task.joined ? StartFailure{StartCause::kAgentEnded, agent_ended(status, ""), true}
+                             : explain_tmrsh(status, task.last_line, options_.program));
 }
 
 void TmrshStarter::timed_out(int position) {
   const auto limit = std::chrono::duration_cast<std::chrono::seconds>(options_.answer_timeout).count();
   const std::string& words = tasks_[position].last_line;
   fail(position,
-       {ErrorKind::kTimeout,
-        fmt::format("pbs_tmrsh has brought no agent within {} s{}", limit, words.empty() ? "" : " (" + words + ")"),
-        "check with pbsnodes that the node is up, and that it reaches this one"},
-       true);
+       {StartCause::kTimedOut,
+        {ErrorKind::kTimeout,
+         fmt::format("pbs_tmrsh has brought no agent within {} s{}", limit, words.empty() ? "" : " (" + words + ")"),
+         "check with pbsnodes that the node is up, and that it reaches this one"},
+        true});
 }
 
-void TmrshStarter::fail(int position, const Error& error, bool may_try_again) {
+void TmrshStarter::fail(int position, const StartFailure& failure) {
   auto task = tasks_.extract(position);
   loop_.cancel(task.mapped().timer);
-  if (handlers_.failed) handlers_.failed(position, error, may_try_again);  // may be the end of us
+  if (handlers_.failed) handlers_.failed(position, failure);  // may be the end of us
 }
 
 // Never from within start(): who calls it is not ready for the answer.
 void TmrshStarter::failed_later(int position, Error error) {
   error.kind = ErrorKind::kSystem;  // of this machine, not of what the job is to run
   loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
-    if (!alive.expired() && handlers_.failed) handlers_.failed(position, error, false);
+    if (!alive.expired() && handlers_.failed) handlers_.failed(position, {StartCause::kThisMachine, error, false});
   });
 }
 

@@ -26,13 +26,9 @@ std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const Options& optio
 void move_to_node(Environment& environment, int node_rank);
 
 // Why pbs_tmrsh has ended before the agent joined, by its exit code and last line on stderr. Pure.
-struct Failure {
-  Error error;
-  bool may_try_again = false;
-};
-Failure explain_tmrsh(const process::ExitStatus& status, std::string_view last_line, const std::string& program);
+StartFailure explain_tmrsh(const process::ExitStatus& status, std::string_view last_line, const std::string& program);
 
-// The same for pbs_attach over ssh: nothing where it was not pbs_attach that failed. kNotFound: the program behind it. Pure.
-std::optional<Error> explain_attach(int exit_code, const std::string& errors);
+// The same for pbs_attach over ssh: nothing if it was not pbs_attach that failed. kProgram: the program behind it. Pure.
+std::optional<StartFailure> explain_attach(int exit_code, const std::string& errors);
 
 }  // namespace muster::cluster::pbs

@@ -9,11 +9,6 @@
 // Why there is no agent on a node, for people, and whether another try may do. All pure.
 namespace muster::cluster::slurm {
 
-struct StartFailure {
-  Error why;
-  bool may_try_again = false;
-};
-
 // How far an agent has come.
 enum class Stage {
   kStarted,  // perhaps
@@ -30,7 +25,7 @@ StartFailure step_failed(int exit_code, std::string_view errors, bool joined);
 // srun would wait for ever.
 StartFailure timed_out(Duration limit, std::string_view errors);
 
-// `program`, which may have been sent there, does not run.
-StartFailure cannot_run(const std::string& program, const std::string& why, bool sent);
+// `program`, which may have been sent there, does not run, or is of another version.
+StartFailure cannot_run(const std::string& program, const std::string& why, bool sent, StartCause cause);
 
 }  // namespace muster::cluster::slurm

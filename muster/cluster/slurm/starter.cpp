@@ -23,6 +23,7 @@ namespace {
 constexpr Duration kLastWordTime = std::chrono::seconds(5);  // of a step that nobody is left in
 // srun tells of a task's end and of its last words on two connections, in either order.
 constexpr Duration kOrderTime = std::chrono::milliseconds(500);
+constexpr std::string_view kSrun = "srun";
 constexpr Duration kEndTime = std::chrono::seconds(2);  // for srun to see that its tasks have ended
 
 // One srun: the agents of some nodes.
@@ -37,6 +38,7 @@ using StepId = std::list<Step>::iterator;
 struct Place {
   Host host;
   bool push = false;
+  bool other_version = false;
   bool asked = false, joined = false;
   std::string last_line;       // of the agent
   std::string cannot_run;      // why the program at our path does not do
@@ -84,7 +86,7 @@ class SlurmStarter final : public Starter {
   void try_with_program(int position);
   void fail(int position, const StartFailure& failed);
   void fail_later(int position, Error error);
-  void progress(int position, const std::string& what) {
+  void progress(int position, const Progress& what) {
     if (handlers_.progress) handlers_.progress(position, what);
   }
 
@@ -129,7 +131,7 @@ void SlurmStarter::start(int position, const Host& host, std::string /*descripti
   Place& place = places_[position];
   place.host = host;
   place.push = options_.push == Push::kAlways;
-  progress(position, "starting through srun");
+  progress(position, {Progress::Stage::kRequested, {}, kSrun});
   waiting_.push_back(position);
   launch_soon();
 }
@@ -206,7 +208,7 @@ Result<void> SlurmStarter::launch_step(const std::vector<int>& positions, const 
     Place& place = places_[position];
     place.step = step;
     place.timer = loop_.call_after(options_.answer_timeout, [this, position] { give_up(position); });
-    if (push) progress(position, "sending the program");
+    if (push) progress(position, {Progress::Stage::kSending});
   }
   return {};
 }
@@ -219,13 +221,14 @@ StepOutput::Handlers SlurmStarter::listen() {
           .ended = [this](int position, const TaskEnd& end) { task_ended(position, end); },
           .waits =
               [this](int position, const std::string& why) {
-                if (!places_[position].asked) progress(position, fmt::format("srun waits: {}", why));
+                if (!places_[position].asked) progress(position, {Progress::Stage::kWaiting, why, kSrun});
               }};
 }
 
 void SlurmStarter::greeted(int position, const Greeting& greeting) {
-  if (!greeting.same_version)
-    places_[position].cannot_run = fmt::format("muster {} is there, {} here", greeting.version, version());
+  if (greeting.same_version) return;
+  places_[position].cannot_run = fmt::format("muster {} is there, {} here", greeting.version, version());
+  places_[position].other_version = true;
 }
 
 void SlurmStarter::said(int position, std::string_view line) {
@@ -272,7 +275,7 @@ void SlurmStarter::asked(int position) {
   if (found == places_.end()) return;
   if (!found->second.end) loop_.cancel(found->second.timer);
   found->second.asked = true;
-  progress(position, "starting");
+  progress(position, {Progress::Stage::kStarting});
 }
 
 void SlurmStarter::joined(int position) {
@@ -308,7 +311,8 @@ void SlurmStarter::release(int position) {
 void SlurmStarter::try_with_program(int position) {
   Place& place = places_[position];
   if (place.push || options_.push != Push::kAuto)
-    return fail(position, slurm::cannot_run(options_.program, place.cannot_run, place.push));
+    return fail(position, slurm::cannot_run(options_.program, place.cannot_run, place.push,
+                                            place.other_version ? StartCause::kOtherVersion : StartCause::kProgram));
   release(position);
   place.push = true;
   place.end.reset();
@@ -326,14 +330,14 @@ void SlurmStarter::abandon(int position) {
 void SlurmStarter::fail(int position, const StartFailure& failed) {
   release(position);
   places_.erase(position);
-  if (handlers_.failed) handlers_.failed(position, failed.why, failed.may_try_again);  // may be the end of us
+  if (handlers_.failed) handlers_.failed(position, failed);  // may be the end of us
 }
 
 // Never from within start(): who calls it is not ready for the answer.
 void SlurmStarter::fail_later(int position, Error error) {
   error.kind = ErrorKind::kSystem;  // of this machine, not of what the job is to run
   loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
-    if (!alive.expired() && places_.contains(position)) fail(position, {error, false});
+    if (!alive.expired() && places_.contains(position)) fail(position, {StartCause::kThisMachine, error, false});
   });
 }
 

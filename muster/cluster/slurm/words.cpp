@@ -16,51 +16,45 @@ constexpr std::string_view kError = "srun: error: ";
 constexpr size_t kLongest = 200;
 constexpr size_t kMostTasks = 65536;
 
-struct Meaning {
-  std::string_view pattern;
-  std::string_view text;  // empty: srun's own
-  bool may_try_again;
-  std::string_view hint;
-};
+using enum StartCause;
 
 // As Slurm 22.05 says it, and 20.11 to 24.05 mostly. The more telling stands first.
 constexpr std::array kMeanings = {
-    Meaning{"already completing or completed", "the job is ending", false, ""},
-    Meaning{"Expired or invalid job", "there is no such job any more", false, "leave the shell of a job that is over"},
-    Meaning{"Invalid job id specified", "there is no such job any more", false,
+    Meaning{"already completing or completed", kScheduler, "the job is ending", false, ""},
+    Meaning{"Expired or invalid job", kScheduler, "there is no such job any more", false,
             "leave the shell of a job that is over"},
-    Meaning{"Job violates accounting", "", false, ""},
-    Meaning{"Step limit reached", "the job may have no more steps", false, ""},
-    Meaning{"Required node not available", "the node is down, drained or reserved", false,
+    Meaning{"Invalid job id specified", kScheduler, "there is no such job any more", false,
+            "leave the shell of a job that is over"},
+    Meaning{"Job violates accounting", kScheduler, "", false, ""},
+    Meaning{"Step limit reached", kScheduler, "the job may have no more steps", false, ""},
+    Meaning{"Required node not available", kScheduler, "the node is down, drained or reserved", false,
             "sinfo -R tells why; ask for another with --exclude"},
-    Meaning{"Requested node configuration is not available", "the node is no longer part of the job", false,
+    Meaning{"Requested node configuration is not available", kScheduler, "the node is no longer part of the job", false,
             "scontrol show job tells which nodes it has"},
-    Meaning{"Invalid node name", "Slurm knows no such node", false, ""},
-    Meaning{"Node failure on", "the node has failed", true, ""},
-    Meaning{"Requested nodes are busy", "another step of the job holds it", true,
+    Meaning{"Invalid node name", kNoSuchHost, "Slurm knows no such node", false, ""},
+    Meaning{"Node failure on", kScheduler, "the node has failed", true, ""},
+    Meaning{"Requested nodes are busy", kScheduler, "another step of the job holds it", true,
             "end that step, or start it with srun --overlap"},
-    Meaning{"Invalid generic resource", "", false, "scontrol show job -d tells what the job has on each node"},
-    Meaning{"Insufficient GRES", "", false, "scontrol show job -d tells what the job has on each node"},
-    Meaning{"More processors requested than permitted", "", false, ""},
-    Meaning{"Memory required by task", "", false, ""},
-    Meaning{"Access/permission denied", "the job is another user's", false, ""},
-    Meaning{"authentication", "munge says no: the clocks differ, or the keys do", false,
+    Meaning{"Invalid generic resource", kScheduler, "", false,
+            "scontrol show job -d tells what the job has on each node"},
+    Meaning{"Insufficient GRES", kScheduler, "", false, "scontrol show job -d tells what the job has on each node"},
+    Meaning{"More processors requested than permitted", kScheduler, "", false, ""},
+    Meaning{"Memory required by task", kScheduler, "", false, ""},
+    Meaning{"Access/permission denied", kPermission, "the job is another user's", false, ""},
+    Meaning{"unrecognized option", kThisMachine, "", false, "muster needs Slurm 20.11 or newer"},
+    Meaning{"Invalid user id", kPermission, "", false, ""},
+    Meaning{"authentication", kPermission, "munge says no: the clocks differ, or the keys do", false,
             "munge -n | ssh NODE unmunge shows which"},
-    Meaning{"Unable to contact slurm controller", "slurmctld does not answer", true, ""},
-    Meaning{"Slurm backup controller in standby mode", "slurmctld does not answer", true, ""},
-    Meaning{"Slurm controller not responding", "slurmctld does not answer", true, ""},
-    Meaning{"Could not establish a configuration source", "srun finds no configuration", false, "set SLURM_CONF"},
-    Meaning{"Communication connection failure", "slurmd on the node does not answer", true, ""},
-    Meaning{"Socket timed out", "Slurm did not answer in time", true, ""},
-    Meaning{"Job credential expired", "the clocks of the nodes differ", true, "look at the nodes' clocks"},
-    Meaning{"CANCELLED", "the step was cancelled", false, ""},
+    Meaning{"Unable to contact slurm controller", kScheduler, "slurmctld does not answer", true, ""},
+    Meaning{"Slurm backup controller in standby mode", kScheduler, "slurmctld does not answer", true, ""},
+    Meaning{"Slurm controller not responding", kScheduler, "slurmctld does not answer", true, ""},
+    Meaning{"Could not establish a configuration source", kThisMachine, "srun finds no configuration", false,
+            "set SLURM_CONF"},
+    Meaning{"Communication connection failure", kUnreachable, "slurmd on the node does not answer", true, ""},
+    Meaning{"Socket timed out", kTimedOut, "Slurm did not answer in time", true, ""},
+    Meaning{"Job credential expired", kScheduler, "the clocks of the nodes differ", true, "look at the nodes' clocks"},
+    Meaning{"CANCELLED", kScheduler, "the step was cancelled", false, ""},
 };
-
-std::string_view line_around(std::string_view text, size_t at) {
-  size_t begin = text.rfind('\n', at);
-  begin = begin == std::string_view::npos ? 0 : begin + 1;
-  return trim(text.substr(begin, text.find('\n', at) - begin));
-}
 
 std::string own_words(std::string_view line) {
   if (line.starts_with(kError)) line.remove_prefix(kError.size());
@@ -148,21 +142,18 @@ std::optional<std::string> why_it_waits(std::string_view line) {
   return std::string(why.substr(0, std::min(why.find(')'), kLongest)));
 }
 
-Failure explain_failure(int exit_code, std::string_view errors) {
-  for (const Meaning& meaning : kMeanings) {
-    const size_t at = errors.find(meaning.pattern);
-    if (at == std::string_view::npos) continue;
-    std::string text(meaning.text);
-    if (text.empty()) text = own_words(line_around(errors, at));
-    return {text, meaning.may_try_again, std::string(meaning.hint)};
-  }
+StartFailure explain_failure(int exit_code, std::string_view errors) {
+  if (auto known = find_meaning(kMeanings, errors, own_words)) return *std::move(known);
+  auto unknown = [](std::string text) {
+    return StartFailure{kScheduler, {ErrorKind::kPeer, std::move(text), {}}, true};
+  };
   for (std::string_view line : split(errors, '\n')) {
     if (!line.starts_with(kError)) continue;
-    if (std::string text = own_words(line); !text.empty()) return {text, true, {}};
+    if (std::string text = own_words(line); !text.empty()) return unknown(std::move(text));
   }
   const std::string_view text = trim(errors);
   const std::string line = own_words(text.substr(text.empty() ? 0 : text.rfind('\n') + 1));
-  return {line.empty() ? fmt::format("exit code {}", exit_code) : line, true, {}};
+  return unknown(line.empty() ? fmt::format("exit code {}", exit_code) : line);
 }
 
 }  // namespace muster::cluster::slurm

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/base/result.h"
+#include "muster/cluster/start_failure.h"
 
 // What srun says. All pure; a line may have anything in it.
 namespace muster::cluster::slurm {
@@ -40,11 +40,6 @@ std::optional<std::string> why_not_executed(std::string_view text);
 std::optional<std::string> why_it_waits(std::string_view line);
 
 // Why srun started nothing, or ended, from what it said itself.
-struct Failure {
-  std::string text;
-  bool may_try_again = true;
-  std::string hint;
-};
-Failure explain_failure(int exit_code, std::string_view errors);
+StartFailure explain_failure(int exit_code, std::string_view errors);
 
 }  // namespace muster::cluster::slurm

@@ -41,8 +41,9 @@ struct Node {
   net::EventLoop::TimerId timer = 0;
   bool shakes_hands = false;  // counts among those at a time
 
-  std::string own_failure;       // why the program at our path does not do
-  std::optional<Error> failure;  // to be told when the rest is removed
+  std::string own_failure;  // why the program at our path does not do
+  StartCause own_cause = StartCause::kProgram;
+  std::optional<StartFailure> failure;  // to be told when the rest is removed
   bool joined = false;
   bool abandoned = false;
 
@@ -61,7 +62,7 @@ std::string said_by(std::string_view program, const std::string& errors, int cod
   for (std::string_view line : split(errors, '\n')) {
     if (line.starts_with(program) && line.substr(program.size()).starts_with(": ")) return std::string(line);
   }
-  return fmt::format("{}: {}", program, explain_failure(code, errors).text);
+  return fmt::format("{}: {}", program, explain_failure(code, errors).why.message);
 }
 
 // A line of sha256sum that begins with the sum: the name behind it has it too. A login script may have spoken first.
@@ -110,14 +111,14 @@ class SshStarter final : public Starter {
   void ended(Node& node, const process::ExitStatus& status);
   void greeted(Node& node);
   void agent_ended(Node& node, const process::ExitStatus& status);
-  void step_failed(Node& node, const std::string& why);
+  void step_failed(Node& node, const std::string& why, StartCause cause = StartCause::kProgram);
   void push_failed(Node& node, const std::string& why);
   void timed_out(Node& node, Duration limit);
   void answered(Node& node);
   void close_link(Node& node);
-  void fail(Node& node, const Error& error, bool may_try_again);
+  void fail(Node& node, const StartFailure& failure);
   void fail_later(int position, Error error);
-  void progress(const Node& node, const std::string& what) {
+  void progress(const Node& node, const Progress& what) {
     if (handlers_.progress) handlers_.progress(node.position, what);
   }
 
@@ -127,7 +128,6 @@ class SshStarter final : public Starter {
   Handlers handlers_;
   std::map<int, Node> nodes_;
   std::multimap<int, Node> abandoned_;  // of earlier lives: what they say is passed on for a while
-  std::map<int, int> starts_;           // by position
   std::deque<int> waiting_;             // positions, for their turn to shake hands
   int shaking_ = 0;
   std::optional<FileSum> sum_;
@@ -151,8 +151,7 @@ void SshStarter::start(int position, const Host& host, std::string description) 
   node.position = position;
   node.host = host;
   node.description = std::move(description);
-  int count = ++starts_[position];
-  progress(node, count == 1 ? "connecting" : fmt::format("connecting, attempt {}", count));
+  progress(node, {Progress::Stage::kConnecting});
   enter(node, first_step(options_));
 }
 
@@ -204,7 +203,7 @@ void SshStarter::run(Node& node) {
   node.shakes_hands = true;
   Duration limit = node.step == Step::kSend ? kSendTime : options_.connect_timeout + options_.answer_timeout;
   node.timer = loop_.call_after(limit, [this, &node, limit] { timed_out(node, limit); });
-  if (node.step == Step::kSend) progress(node, fmt::format("sending the program ({})", size_text(sum_->size)));
+  if (node.step == Step::kSend) progress(node, {Progress::Stage::kSending, size_text(sum_->size)});
 }
 
 // A node stays where it is until its link is gone.
@@ -277,7 +276,8 @@ void SshStarter::output(Node& node, std::string_view bytes) {
     case GreetingReader::State::kGood:
       return greeted(node);
     case GreetingReader::State::kOther:
-      return step_failed(node, fmt::format("muster {} is there, {} here", node.greeting.other(), version()));
+      return step_failed(node, fmt::format("muster {} is there, {} here", node.greeting.other(), version()),
+                         StartCause::kOtherVersion);
     case GreetingReader::State::kNone:
       return step_failed(node, "what answers there is no agent");
   }
@@ -287,7 +287,7 @@ void SshStarter::greeted(Node& node) {
   loop_.cancel(node.timer);
   node.errors.clear();  // banners and the like
   node.link->write(std::exchange(node.description, {}));
-  progress(node, "starting");
+  progress(node, {Progress::Stage::kStarting});
 }
 
 void SshStarter::said(Node& node, std::string_view line) {
@@ -304,16 +304,16 @@ void SshStarter::ended(Node& node, const process::ExitStatus& status) {
     return;
   }
   int code = status.shell_code();
-  if (node.step == Step::kRemove) return fail(node, *node.failure, false);
+  if (node.step == Step::kRemove) return fail(node, *node.failure);
   if (node.greeted()) return agent_ended(node, status);
   if (is_agent(node.step) && options_.wrapper_error) {
-    if (auto error = options_.wrapper_error(code, node.errors)) {
-      return error->kind == ErrorKind::kNotFound ? step_failed(node, error->message) : fail(node, *error, false);
-    }
+    if (auto failure = options_.wrapper_error(code, node.errors))
+      return failure->cause == StartCause::kProgram ? step_failed(node, failure->why.message) : fail(node, *failure);
   }
   if (code == kSshFailed || status.signal != 0) {
-    Failure failure = explain_failure(code, node.errors);
-    return fail(node, {ErrorKind::kPeer, "ssh: " + failure.text, failure.hint}, failure.may_try_again);
+    StartFailure failure = explain_failure(code, node.errors);
+    failure.why.message.insert(0, "ssh: ");
+    return fail(node, failure);
   }
   if (is_agent(node.step)) return step_failed(node, why_no_greeting(code, node.errors));
   std::string wrong;
@@ -322,7 +322,7 @@ void SshStarter::ended(Node& node, const process::ExitStatus& status) {
   else if (is_check(node.step) && !has_sum(node.output, sum_->hex))
     wrong = "what arrived there differs from what was sent";
   if (wrong.empty()) return enter(node, *step_after_success(node.step));
-  if (node.step == Step::kCheckCached) progress(node, "the program that is kept there has changed");
+  if (node.step == Step::kCheckCached) progress(node, {Progress::Stage::kReplacing});
   is_attempt(node.step) ? step_failed(node, wrong) : push_failed(node, wrong);
 }
 
@@ -330,43 +330,49 @@ void SshStarter::agent_ended(Node& node, const process::ExitStatus& status) {
   bool lost = status.shell_code() == kSshFailed || status.signal != 0;
   Error error = cluster::agent_ended(status, node.joined ? "" : node.output);
   if (lost)
-    error.message = "ssh: " + (node.errors.empty() ? "connection lost" : explain_failure(kSshFailed, node.errors).text);
+    error.message =
+        "ssh: " + (node.errors.empty() ? "connection lost" : explain_failure(kSshFailed, node.errors).why.message);
   // One that ended by itself before it joined has said why, and would again.
-  fail(node, error, lost || node.joined);
+  fail(node, {lost ? StartCause::kLost : StartCause::kAgentEnded, error, lost || node.joined});
 }
 
-void SshStarter::step_failed(Node& node, const std::string& why) {
+void SshStarter::step_failed(Node& node, const std::string& why, StartCause cause) {
   loop_.cancel(node.timer);
-  if (node.step == Step::kOwnProgram) node.own_failure = fmt::format("{}: {}", options_.program, why);
+  if (node.step == Step::kOwnProgram) {
+    node.own_failure = fmt::format("{}: {}", options_.program, why);
+    node.own_cause = cause;
+  }
   if (auto next = step_after_failure(node.step, options_.push)) return enter(node, *next);
   if (node.step == Step::kSentProgram) {
-    return fail(node, {ErrorKind::kPeer, "the program was sent, but does not run there: " + why, {}}, false);
+    return fail(node, {cause, {ErrorKind::kPeer, "the program was sent, but does not run there: " + why, {}}, false});
   }
   std::string what = node.own_failure.empty() ? why : node.own_failure;
-  fail(node,
-       {ErrorKind::kPeer, fmt::format("no muster {} there ({})", version(), what),
-        "install it there, or let it be sent with --push-binary"},
-       false);
+  fail(node, {node.own_failure.empty() ? cause : node.own_cause,
+              {ErrorKind::kPeer, fmt::format("no muster {} there ({})", version(), what),
+               "install it there, or let it be sent with --push-binary"},
+              false});
 }
 
 void SshStarter::push_failed(Node& node, const std::string& why) {
-  node.failure = Error{ErrorKind::kPeer, fmt::format("the program cannot be sent ({})", why), {}};
+  node.failure = {
+      StartCause::kProgram, {ErrorKind::kPeer, fmt::format("the program cannot be sent ({})", why), {}}, false};
   if (auto next = step_after_failure(node.step, options_.push)) return enter(node, *next);
-  fail(node, *node.failure, false);
+  fail(node, *node.failure);
 }
 
 void SshStarter::timed_out(Node& node, Duration limit) {
   auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limit).count();
-  fail(node, {ErrorKind::kTimeout, fmt::format("ssh: no answer within {} s", seconds), {}}, true);
+  fail(node,
+       {StartCause::kTimedOut, {ErrorKind::kTimeout, fmt::format("ssh: no answer within {} s", seconds), {}}, true});
 }
 
-void SshStarter::fail(Node& node, const Error& error, bool may_try_again) {
+void SshStarter::fail(Node& node, const StartFailure& failure) {
   int position = node.position;
   loop_.cancel(node.timer);
   close_link(node);
-  auto kept = nodes_.extract(position);  // the error may be its own
+  auto kept = nodes_.extract(position);  // the failure may be its own
   run_waiting();
-  if (handlers_.failed) handlers_.failed(position, error, may_try_again);  // may be the end of us
+  if (handlers_.failed) handlers_.failed(position, failure);  // may be the end of us
 }
 
 // Never from within start(): who calls it is not ready for the answer.
@@ -374,7 +380,8 @@ void SshStarter::fail_later(int position, Error error) {
   error.kind = ErrorKind::kSystem;  // of this machine, not of what the job is to run
   loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
     if (alive.expired()) return;
-    if (auto found = nodes_.find(position); found != nodes_.end()) fail(found->second, error, false);
+    if (auto found = nodes_.find(position); found != nodes_.end())
+      fail(found->second, {StartCause::kThisMachine, error, false});
   });
 }
 

@@ -15,9 +15,9 @@ struct Options : SshCommand {
   std::string binary = "/proc/self/exe";  // what is sent
   int at_a_time = 64;                     // handshakes
   // In front of every agent, words for the shell there: a command that becomes it (pbs_attach). What its failure means,
-  // by exit code and stderr: nothing where it is not its own, kNotFound where it did not find the agent's program.
+  // by exit code and stderr: nothing if it is not its own, kProgram if it did not find the agent's program.
   std::vector<std::string> wrapper;
-  std::function<std::optional<Error>(int exit_code, const std::string& errors)> wrapper_error;
+  std::function<std::optional<StartFailure>(int exit_code, const std::string& errors)> wrapper_error;
   Duration connect_timeout = std::chrono::seconds(10);
   Duration answer_timeout = std::chrono::seconds(60);  // for the first word of the agent, beyond connect_timeout
 };
@@ -38,14 +38,8 @@ Options options_from(const StartOptions& options);
 std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, Environment environment,
                                       Starter::Handlers handlers);
 
-// What ssh's own failure means in a few words, from its exit code and last lines: "connection refused",
-// "host key verification failed", "permission denied (publickey)", "no such host". Pure.
-struct Failure {
-  std::string text;
-  bool may_try_again = true;
-  std::string hint;
-};
-Failure explain_failure(int exit_code, std::string_view stderr_text);
+// What ssh's own failure means, from its exit code and last lines: "connection refused", "no such host". Pure.
+StartFailure explain_failure(int exit_code, std::string_view stderr_text);
 
 // Whether a line on stderr is ssh's own word about the end of a connection, not one of the agent. Pure.
 bool is_last_word(std::string_view line);

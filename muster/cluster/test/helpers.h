@@ -53,16 +53,46 @@ inline std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+inline std::string_view stage_name(Progress::Stage stage) {
+  using enum Progress::Stage;
+  switch (stage) {
+    case kConnecting:
+      return "connecting";
+    case kRequested:
+      return "requested";
+    case kWaiting:
+      return "waiting";
+    case kReplacing:
+      return "replacing";
+    case kSending:
+      return "sending";
+    case kStarting:
+      return "starting";
+    case kUnreachable:
+      return "unreachable";
+    case kSettingUp:
+      return "setting-up";
+  }
+  return "";
+}
+
 // Everything that a starter tells, one line each: "0 progress connecting".
 struct Told {
   std::vector<std::string> lines;
+  std::vector<StartFailure> failures;
   std::function<void()> then = [] {};
 
   Starter::Handlers handlers() {
-    return {.progress = [this](int position, const std::string& what) { add(position, "progress " + what); },
+    return {.progress =
+                [this](int position, const Progress& progress) {
+                  add(position, fmt::format("progress {}{}{}", stage_name(progress.stage),
+                                            progress.detail.empty() ? "" : " ", progress.detail));
+                },
             .failed =
-                [this](int position, const Error& why, bool again) {
-                  add(position, fmt::format("failed {}{}", why.text(), again ? " (again)" : ""));
+                [this](int position, const StartFailure& failure) {
+                  failures.push_back(failure);
+                  add(position,
+                      fmt::format("failed {}{}", failure.why.text(), failure.may_try_again ? " (again)" : ""));
                 },
             .said = [this](int position, std::string_view line) { add(position, fmt::format("said {}", line)); }};
   }

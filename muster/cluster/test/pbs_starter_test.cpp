@@ -56,8 +56,8 @@ TEST(PbsTools, Conf) {
 // --- What went wrong ------------------------------------------------------------------------------------------------
 
 std::string tmrsh(int code, std::string_view line = "", int signal = 0) {
-  const Failure failure = explain_tmrsh({.code = code, .signal = signal}, line, "/opt/muster");
-  return failure.error.text() + (failure.may_try_again ? " (again)" : "");
+  const StartFailure failure = explain_tmrsh({.code = code, .signal = signal}, line, "/opt/muster");
+  return failure.why.text() + (failure.may_try_again ? " (again)" : "");
 }
 
 TEST(PbsFailure, ExitCodesOfPbsTmrsh) {
@@ -76,19 +76,19 @@ TEST(PbsFailure, ExitCodesOfPbsTmrsh) {
   EXPECT_EQ(tmrsh(2), "the agent ended: exit code 2; the job's error file says why");
   EXPECT_EQ(tmrsh(0, "", 15), "pbs_tmrsh ended: SIGTERM (signal 15) (again)");
   // What the job is to run is not there: the job's exit code.
-  EXPECT_EQ(explain_tmrsh({.code = 127}, "", "/opt/muster").error.kind, ErrorKind::kNotFound);
-  EXPECT_EQ(explain_tmrsh({.code = 126}, "", "/opt/muster").error.kind, ErrorKind::kNotExecutable);
+  EXPECT_EQ(explain_tmrsh({.code = 127}, "", "/opt/muster").why.kind, ErrorKind::kNotFound);
+  EXPECT_EQ(explain_tmrsh({.code = 126}, "", "/opt/muster").why.kind, ErrorKind::kNotExecutable);
 }
 
 TEST(PbsFailure, OfPbsAttach) {
-  EXPECT_EQ(explain_attach(1, "banner\npbs_attach: tm_attach: no matching job found (17003)\n")->message,
+  EXPECT_EQ(explain_attach(1, "banner\npbs_attach: tm_attach: no matching job found (17003)\n")->why.message,
             "pbs_attach: tm_attach: no matching job found (17003)");
-  EXPECT_EQ(explain_attach(127, "bash: line 1: /opt/pbs/bin/pbs_attach: No such file or directory\n")->kind,
-            ErrorKind::kPeer);
+  EXPECT_EQ(explain_attach(127, "bash: line 1: /opt/pbs/bin/pbs_attach: No such file or directory\n")->cause,
+            StartCause::kScheduler);
   auto missing = explain_attach(255, "/opt/muster: No such file or directory\n");
   ASSERT_TRUE(missing);
-  EXPECT_EQ(missing->kind, ErrorKind::kNotFound);
-  EXPECT_EQ(missing->message, "No such file or directory");
+  EXPECT_EQ(missing->cause, StartCause::kProgram);
+  EXPECT_EQ(missing->why.message, "No such file or directory");
   EXPECT_FALSE(explain_attach(255, "ssh: connect to host p2 port 22: Connection refused\n"));
   EXPECT_FALSE(explain_attach(255, ""));
   EXPECT_FALSE(explain_attach(127, "bash: line 1: /opt/muster: No such file or directory\n"));
@@ -140,7 +140,7 @@ TEST_F(PbsStarterTest, OthersFetchTheirs) {
               ::testing::StartsWith("p2 " + (dir_ / "muster") + " agent --fetch 10.0.0.1:4711 --nonce abcd"));
   EXPECT_THAT(contents(dir_ / "log"), HasSubstr("--name p2\n"));
   EXPECT_THAT(contents(dir_ / "log"), ::testing::Not(HasSubstr("on stdin")));
-  EXPECT_TRUE(told_.has("1 progress starting through pbs_tmrsh"));
+  EXPECT_TRUE(told_.has("1 progress requested"));
   starter_->asked(1);
   EXPECT_TRUE(told_.has("1 progress starting"));
 }

@@ -106,7 +106,7 @@ TEST_F(SlurmStarterTest, ItWaitsForNobodyForEver) {
   make("echo 'srun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)' >&2; exec sleep 600",
        options);
   start_two();
-  EXPECT_TRUE(until("1 progress srun waits: Requested nodes are busy"));
+  EXPECT_TRUE(until("1 progress waiting Requested nodes are busy"));
   starter_->asked(0);
   ASSERT_TRUE(until("1 failed"));
   EXPECT_EQ(told_.lines.back(),

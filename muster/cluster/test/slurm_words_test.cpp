@@ -66,35 +66,46 @@ TEST(SrunWords, WhyItWaits) {
 
 TEST(SrunFailure, WhatCannotPassIsNotTriedAgain) {
   auto explain = [](const char* line) { return explain_failure(1, line); };
-  Failure failure = explain(
+  StartFailure failure = explain(
       "srun: error: Unable to create step for job 9: Required node not available (down, drained or reserved)\n");
-  EXPECT_EQ(failure.text, "the node is down, drained or reserved");
+  EXPECT_EQ(failure.why.message, "the node is down, drained or reserved");
   EXPECT_FALSE(failure.may_try_again);
-  EXPECT_NE(failure.hint, "");
+  EXPECT_NE(failure.why.hint, "");
   EXPECT_FALSE(explain("srun: error: Unable to confirm allocation for job 999: Invalid job id specified\n"
                        "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 999\n")
                    .may_try_again);
   failure = explain("srun: error: Unable to create step for job 9: Invalid generic resource (gres) specification");
-  EXPECT_EQ(failure.text, "Invalid generic resource (gres) specification");
+  EXPECT_EQ(failure.why.message, "Invalid generic resource (gres) specification");
   EXPECT_FALSE(failure.may_try_again);
+}
+
+TEST(SrunFailure, HasACause) {
+  auto cause = [](const char* line) { return explain_failure(1, line).cause; };
+  EXPECT_EQ(cause("srun: unrecognized option '--overlap'\nTry \"srun --help\""), StartCause::kThisMachine);
+  EXPECT_FALSE(explain_failure(1, "srun: unrecognized option '--overlap'").may_try_again)
+      << "of a Slurm that is too old";
+  EXPECT_EQ(cause("srun: error: Unable to create step for job 3: Invalid user id"), StartCause::kPermission);
+  EXPECT_EQ(cause("srun: error: Unable to create step for job 3: Requested nodes are busy"), StartCause::kScheduler);
+  EXPECT_EQ(cause("something new"), StartCause::kScheduler);
 }
 
 TEST(SrunFailure, WhatMayPassIs) {
   auto explain = [](const char* line) { return explain_failure(1, line); };
   EXPECT_TRUE(explain("srun: error: Unable to create step for job 3: Requested nodes are busy").may_try_again);
-  EXPECT_EQ(explain("srun: error: Task launch for StepId=3.0 failed on node n2: Communication connection failure").text,
+  EXPECT_EQ(explain("srun: error: Task launch for StepId=3.0 failed on node n2: Communication connection failure")
+                .why.message,
             "slurmd on the node does not answer");
   EXPECT_TRUE(explain("srun: error: Unable to contact slurm controller (connect failure)").may_try_again);
-  EXPECT_EQ(explain_failure(7, "").text, "exit code 7");
-  EXPECT_EQ(explain("srun: error: something new\nsrun: and more\n").text, "something new");
+  EXPECT_EQ(explain_failure(7, "").why.message, "exit code 7");
+  EXPECT_EQ(explain("srun: error: something new\nsrun: and more\n").why.message, "something new");
 }
 
 TEST(SrunFailure, AlwaysSaysSomething) {
-  EXPECT_EQ(explain_failure(3, "srun: error: \n").text, "error:");
-  EXPECT_EQ(explain_failure(3, "srun: error:  \nsrun: error: the second\nthe third").text, "the second");
-  EXPECT_EQ(explain_failure(3, "Unable to create step for job 4, Insufficient GRES: \n").text,
+  EXPECT_EQ(explain_failure(3, "srun: error: \n").why.message, "error:");
+  EXPECT_EQ(explain_failure(3, "srun: error:  \nsrun: error: the second\nthe third").why.message, "the second");
+  EXPECT_EQ(explain_failure(3, "Unable to create step for job 4, Insufficient GRES: \n").why.message,
             "Unable to create step for job 4, Insufficient GRES:");
-  EXPECT_EQ(explain_failure(3, " \n\n").text, "exit code 3");
+  EXPECT_EQ(explain_failure(3, " \n\n").why.message, "exit code 3");
 }
 
 }  // namespace

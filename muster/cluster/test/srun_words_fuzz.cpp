@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     slurm::why_not_executed(line);
     slurm::why_it_waits(line);
   }
-  if (slurm::explain_failure(1, text).text.empty()) std::abort();
+  if (slurm::explain_failure(1, text).why.message.empty()) std::abort();
   const slurm::Devices devices = slurm::parse_devices(text);
   std::vector<std::string> hosts = {"n1", "n2", "n3"};
   for (const auto& [host, each] : devices.node) hosts.push_back(host);

@@ -79,7 +79,7 @@ TEST_F(RealSsh, TheProgramIsSentAndCached) {
   make();
   start();
   ASSERT_TRUE(until("0 said ready"));
-  EXPECT_TRUE(told_.has("0 progress sending the program (3.0 MB)"));
+  EXPECT_TRUE(told_.has("0 progress sending 3.0 MB"));
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(sshd->home() + "/.cache/muster")) {
     if (entry.is_regular_file()) files.push_back(contents(entry.path()));

@@ -99,49 +99,65 @@ struct Case {
   const char* meaning;
   int code;
   bool again;
+  StartCause cause;
 };
 
 // Texts of OpenSSH 9.2p1.
 TEST(SshFailure, WhatItMeans) {
+  using enum StartCause;
   const Case cases[] = {
-      {"ssh: connect to host n1 port 22: Connection refused", "connection refused", 255, true},
-      {"ssh: connect to host 10.1.2.3 port 22: No route to host", "no route to the host", 255, true},
-      {"ssh: connect to host fd00::1 port 22: Network is unreachable", "the network is unreachable", 255, true},
-      {"ssh: connect to host 10.1.2.3 port 22: Connection timed out", "connection timed out", 255, true},
+      {"ssh: connect to host n1 port 22: Connection refused", "connection refused", 255, true, kUnreachable},
+      {"ssh: connect to host 10.1.2.3 port 22: No route to host", "no route to the host", 255, true, kUnreachable},
+      {"ssh: connect to host fd00::1 port 22: Network is unreachable", "the network is unreachable", 255, true,
+       kUnreachable},
+      {"ssh: connect to host 10.1.2.3 port 22: Connection timed out", "connection timed out", 255, true, kTimedOut},
       {"Connection timed out during banner exchange\nConnection to 10.255.255.1 port 22 timed out",
-       "connection timed out", 255, true},
-      {"ssh: Could not resolve hostname n17: Name or service not known", "no such host", 255, false},
+       "connection timed out", 255, true, kTimedOut},
+      {"ssh: Could not resolve hostname n17: Name or service not known", "no such host", 255, false, kNoSuchHost},
       {"ssh: Could not resolve hostname n17: Temporary failure in name resolution",
-       "the name cannot be looked up just now", 255, true},
+       "the name cannot be looked up just now", 255, true, kNoSuchHost},
       {"No ED25519 host key is known for n1 and you have requested strict checking.\nHost key verification failed.",
-       "host key verification failed", 255, false},
+       "host key verification failed", 255, false, kHostKey},
       {"@@@@@@@@@@@\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n@@@@@@@@@@@\n"
        "IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!\nHost key verification failed.",
-       "the host key has changed", 255, false},
+       "the host key has changed", 255, false, kHostKey},
       {"Warning: Permanently added 'n1' (ED25519) to the list of known hosts.\nme@n1: Permission denied (publickey).",
-       "permission denied (publickey)", 255, false},
+       "permission denied (publickey)", 255, false, kPermission},
       {"me@n1: Permission denied (publickey,gssapi-with-mic,password).",
-       "permission denied (publickey,gssapi-with-mic,password)", 255, false},
+       "permission denied (publickey,gssapi-with-mic,password)", 255, false, kPermission},
       {"Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\nDisconnected from 10.0.0.1",
-       "too many authentication failures", 255, false},
+       "too many authentication failures", 255, false, kPermission},
       {"kex_exchange_identification: Connection closed by remote host\nConnection closed by 127.0.0.1 port 42629",
-       "connection closed by the other side", 255, true},
+       "connection closed by the other side", 255, true, kLost},
       {"kex_exchange_identification: read: Connection reset by peer\nConnection reset by 127.0.0.1 port 43423",
-       "connection reset", 255, true},
+       "connection reset", 255, true, kLost},
       {"Access denied by pam_slurm_adopt: you have no active jobs on this node\nConnection closed by 10.0.0.1 port 22",
-       "you have no job on this node (pam_slurm_adopt)", 255, false},
+       "you have no job on this node (pam_slurm_adopt)", 255, false, kPermission},
       {"command-line: line 0: Bad configuration option: foo", "command-line: line 0: Bad configuration option: foo",
-       255, false},
-      {"Timeout, server n1 not responding.", "connection lost (the host no longer answers)", 255, true},
-      {"client_loop: send disconnect: Broken pipe", "connection lost", 255, true},
-      {"Connection to n1 closed by remote host.", "connection closed by the other side", 255, true},
-      {"first\nsomething new\n\n", "something new", 255, true},
-      {"", "exit code 255", 255, true},
-      {" \n", "exit code 137", 137, true},
+       255, false, kThisMachine},
+      {"command-line line 0: unsupported option \"maybe\".", "command-line line 0: unsupported option \"maybe\".", 255,
+       false, kThisMachine},
+      {"command-line line 0: invalid time value.", "command-line line 0: invalid time value.", 255, false,
+       kThisMachine},
+      {"command-line line 0: Bad port 'x'.", "command-line line 0: Bad port 'x'.", 255, false, kThisMachine},
+      {"command-line line 0: Unsupported option \"gssapikeyexchange\"\nConnection refused", "connection refused", 255,
+       true, kUnreachable},
+      {"unknown option -- Z\nusage: ssh [-46AaCfGgKkMNnqsTtVvXxYy]", "it does not take these options", 255, false,
+       kThisMachine},
+      {"/home/me/.ssh/config: line 3: Bad configuration option: foo\n/home/me/.ssh/config: terminating, 1 bad "
+       "configuration options",
+       "/home/me/.ssh/config: line 3: Bad configuration option: foo", 255, false, kThisMachine},
+      {"Timeout, server n1 not responding.", "connection lost (the host no longer answers)", 255, true, kLost},
+      {"client_loop: send disconnect: Broken pipe", "connection lost", 255, true, kLost},
+      {"Connection to n1 closed by remote host.", "connection closed by the other side", 255, true, kLost},
+      {"first\nsomething new\n\n", "something new", 255, true, kLost},
+      {"", "exit code 255", 255, true, kLost},
+      {" \n", "exit code 137", 137, true, kLost},
   };
   for (const Case& c : cases) {
-    Failure failure = explain_failure(c.code, c.text);
-    EXPECT_EQ(failure.text, c.meaning);
+    const StartFailure failure = explain_failure(c.code, c.text);
+    EXPECT_EQ(failure.why.message, c.meaning);
+    EXPECT_EQ(failure.cause, c.cause) << c.text;
     EXPECT_EQ(failure.may_try_again, c.again) << c.text;
     EXPECT_EQ(explain_failure(c.code, "*** Authorised users only ***\n" + std::string(c.text)).may_try_again, c.again);
   }

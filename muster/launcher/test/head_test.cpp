@@ -22,6 +22,10 @@ rendezvous::MembershipOptions four_hosts() {
   return options;
 }
 
+cluster::StartFailure failure(const std::string& message) {
+  return {cluster::StartCause::kUnreachable, {ErrorKind::kPeer, message, {}}, true};
+}
+
 void join(rendezvous::State& state, int position) {
   rendezvous::Join join;
   join.position = position;
@@ -92,7 +96,7 @@ TEST(WaitingLine, TheSecondsAreSeenOnANarrowTerminal) {
   const job::JobSpec job;
   const rendezvous::MembershipOptions membership = four_hosts();
   Head head(console, job, membership);
-  head.set_failure(3, "ssh: connection refused by a gateway on the way", 3);
+  head.set_failure(3, failure("ssh: connection refused by a gateway on the way"), 3);
   rendezvous::State state;
   for (int position : {0, 1, 2}) join(state, position);
   state.began = Clock::now();
@@ -137,9 +141,9 @@ class InAFile : public ::testing::Test {
 
 TEST_F(InAFile, AnotherAttemptIsNotWorthALine) {
   for (int attempt = 1; attempt < 5; ++attempt) {
-    head_.set_progress(3, attempt == 1 ? "connecting" : fmt::format("connecting, attempt {}", attempt));
+    head_.set_progress(3, {cluster::Progress::Stage::kConnecting});
     show();
-    head_.set_failure(3, "ssh: connection timed out", attempt);
+    head_.set_failure(3, failure("ssh: connection timed out"), attempt);
     show();
   }
   EXPECT_EQ(said(),
@@ -192,7 +196,7 @@ class LostNode : public ::testing::Test {
 };
 
 TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
-  head_.set_failure(3, "ssh: connection timed out", 3);
+  head_.set_failure(3, failure("ssh: connection timed out"), 3);
   head_.refused("n9", "wrong token");
   const std::string report = ended(job::Ending::kNodeLost);
   EXPECT_THAT(report, HasSubstr("n17 is lost: no word for 2.5 s"));
@@ -202,10 +206,10 @@ TEST_F(LostNode, TheReportSaysWhyItDidNotComeBack) {
 
 TEST_F(LostNode, WhatTheMessageSaysIsNotSaidAgain) {
   state_.lost.clear();
-  head_.set_failure(0, "/tmp/x does not exist", 0);
-  head_.set_progress(1, "connecting");
-  head_.set_failure(2, "ssh: connection refused", 1);
-  rendezvous::host_hopeless(state_, 0, "/tmp/x does not exist");
+  head_.set_failure(0, failure("/tmp/x does not exist"), 0);
+  head_.set_progress(1, {cluster::Progress::Stage::kConnecting});
+  head_.set_failure(2, failure("ssh: connection refused"), 1);
+  rendezvous::host_hopeless(state_, 0, {ErrorKind::kPeer, "/tmp/x does not exist", {}});
   head_.changed(state_, {});
   const std::string report = ended(job::Ending::kJoinTimeout);
   EXPECT_THAT(report, Not(AnyOf(HasSubstr("n1"), HasSubstr("n2"))));
@@ -224,7 +228,7 @@ TEST_F(LostNode, WhoWasRefusedIsTheFirstToBeNamedWhereNobodyIsExpected) {
 }
 
 TEST_F(LostNode, WhoWasLetInAfterAllIsNotMissing) {
-  head_.set_progress(2, "starting");
+  head_.set_progress(2, {cluster::Progress::Stage::kStarting});
   head_.refused("n3", "it has joined already");
   head_.refused("10.0.0.3", "wrong token");
   rendezvous::Node node;

@@ -228,7 +228,7 @@ TEST_F(CoordinatorTest, AMemberThatGoesWhileTheStoreOpensCostsARoundThatNobodySa
   Guest& second = join(1, "n1");
   ASSERT_TRUE(until([&] { return first.last<OpenStore>() != nullptr; }));
   first.channel.reset();
-  coordinator_->host_hopeless(0, "switched off");
+  coordinator_->host_hopeless(0, {ErrorKind::kPeer, "switched off", {}});
   ASSERT_TRUE(until([&] { return second.last<OpenStore>() != nullptr; }));
   EXPECT_EQ(second.last<OpenStore>()->round, 1);
 }
@@ -261,7 +261,7 @@ TEST_F(CoordinatorTest, WhoComesWhenAllIsDoneIsToldSoAndNotRefused) {
 
 TEST_F(CoordinatorTest, WhoComesTooLateWhereItWasNeededEndsAsTheJobDid) {
   make(2, 2);
-  coordinator_->host_hopeless(0, "switched off");
+  coordinator_->host_hopeless(0, {ErrorKind::kPeer, "switched off", {}});
   ASSERT_TRUE(until([&] { return !client_.lines.empty(); }));
   Guest& late = join(1, "n1");
   ASSERT_NE(late.last<EndJob>(), nullptr);
@@ -289,7 +289,7 @@ TEST_F(CoordinatorTest, WhoWaitsForMoreNodesIsNoSpare) {
   second.channel.reset();
   ASSERT_TRUE(until([&] { return coordinator_->connected() == 0; }));
   Guest& third = join(2, "n2");
-  for (int position : {0, 1}) coordinator_->host_hopeless(position, "switched off");
+  for (int position : {0, 1}) coordinator_->host_hopeless(position, {ErrorKind::kPeer, "switched off", {}});
   ASSERT_TRUE(until([&] { return third.last<EndJob>() != nullptr; }));
   EXPECT_EQ(third.last<EndJob>()->exit_code, kMusterFailed);
 }
@@ -348,7 +348,7 @@ TEST_F(CoordinatorTest, AWardensGoodbyeLetsTheNextRoundStartAtOnce) {
   heart.say(Beat{.node = id, .sequence = 1, .sent = 1, .paused = false});
   ASSERT_TRUE(until([&] { return !heart.told.empty(); }));
   second.channel.reset();
-  coordinator_->host_hopeless(1, "switched off");
+  coordinator_->host_hopeless(1, {ErrorKind::kPeer, "switched off", {}});
   ASSERT_TRUE(until([&] { return first.last<StopRound>() != nullptr; }));
   first.say(RoundEnded{.round = 0, .succeeded = false, .outcomes = {}, .start_error = {}});
   settle(first);

@@ -520,7 +520,7 @@ TEST(Loss, OfAKnownHostWithoutHopeEndsTheJobAtOnce) {
   job.joins("n1", 1);
   ASSERT_EQ(job.settle(), "open ");
   job.closes(2);
-  host_hopeless(job.state, 1, "ssh: no route to host");
+  host_hopeless(job.state, 1, {ErrorKind::kPeer, "ssh: no route to host", {}});
   job.settle();
   job.all_end();
   job.pass(0.5);

@@ -93,7 +93,7 @@ TEST(KnownHosts, TheHopelessAreNot) {
   Job job(known(2, 3, 3));
   job.joins("n0", 0);
   job.joins("n2", 2);
-  host_hopeless(job.state, 1, "ssh: connection refused");
+  host_hopeless(job.state, 1, {ErrorKind::kPeer, "ssh: connection refused", {}});
   EXPECT_EQ(job.next().kind, Kind::kOpenRound);
   EXPECT_EQ(job.next().reason, "round 0 with 2 nodes: no other node can join");
   host_hopeful(job.state, 1);
@@ -103,9 +103,9 @@ TEST(KnownHosts, TheHopelessAreNot) {
 TEST(KnownHosts, TooFewWithoutHopeIsTheEnd) {
   Job job(known(2, 3, 3));
   job.joins("n0", 0);
-  host_hopeless(job.state, 1, "ssh: connection refused");
+  host_hopeless(job.state, 1, {ErrorKind::kPeer, "ssh: connection refused", {}});
   EXPECT_EQ(job.next().reason, "1 of 3 nodes, 2 needed; waiting for n2, 600 s left");
-  host_hopeless(job.state, 2);
+  host_hopeless(job.state, 2, {ErrorKind::kPeer, "", {}});
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 125);
   EXPECT_EQ(job.last.reason, "only 1 of 3 nodes can join, 2 are needed; n1: ssh: connection refused; n2: given up");
@@ -114,7 +114,7 @@ TEST(KnownHosts, TooFewWithoutHopeIsTheEnd) {
 TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
   Job job(known(3, 3, 3));
   job.joins("n0", 0);
-  host_hopeless(job.state, 2, "ssh: no such host");
+  host_hopeless(job.state, 2, {ErrorKind::kPeer, "ssh: no such host", {}});
   EXPECT_EQ(job.settle(), "join-timeout") << "n1 may still come and would not help";
   EXPECT_EQ(job.last.exit_code, 125);
   EXPECT_EQ(job.last.reason, "only 2 of 3 nodes can join; n2: ssh: no such host");
@@ -122,21 +122,22 @@ TEST(KnownHosts, OneWithoutHopeIsTheEndWhenAllAreNeeded) {
 
 TEST(KnownHosts, WithTheSameReasonAreNamedTogether) {
   Job job(known(4, 4, 4));
-  for (int position : {0, 2, 3}) host_hopeless(job.state, position, "/tmp/x does not exist", 127);
-  host_hopeless(job.state, 1, "ssh: no such host");
+  for (int position : {0, 2, 3})
+    host_hopeless(job.state, position, {ErrorKind::kNotFound, "/tmp/x does not exist", {}});
+  host_hopeless(job.state, 1, {ErrorKind::kPeer, "ssh: no such host", {}});
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.reason, "no node can join; n0, n2, n3: /tmp/x does not exist; n1: ssh: no such host");
 }
 
 TEST(KnownHosts, OthersOnTheirWayAreGivenTheTimeToFailAlike) {
   Job job(known(2, 2, 2));
-  host_hopeless(job.state, 0, "/tmp/x does not exist", 127, job.now);
+  host_hopeless(job.state, 0, {ErrorKind::kNotFound, "/tmp/x does not exist", {}}, job.now);
   EXPECT_EQ(job.settle(), "");
   EXPECT_EQ(job.last.reason, "only 1 of 2 nodes can join");
   EXPECT_EQ(job.last.wake_at, job.now + sec(0.5));
   Job other = job;
   job.pass(0.1);
-  host_hopeless(job.state, 1, "/tmp/x does not exist", 127, job.now);
+  host_hopeless(job.state, 1, {ErrorKind::kNotFound, "/tmp/x does not exist", {}}, job.now);
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.reason, "no node can join; n0, n1: /tmp/x does not exist");
   other.pass(0.5);
@@ -146,8 +147,8 @@ TEST(KnownHosts, OthersOnTheirWayAreGivenTheTimeToFailAlike) {
 
 TEST(KnownHosts, AMissingProgramGivesTheJobItsExitCode) {
   Job job(known(3, 3, 3));
-  host_hopeless(job.state, 1, "ssh: no such host");
-  host_hopeless(job.state, 2, "/tmp/x does not exist", 127);
+  host_hopeless(job.state, 1, {ErrorKind::kPeer, "ssh: no such host", {}});
+  host_hopeless(job.state, 2, {ErrorKind::kNotFound, "/tmp/x does not exist", {}});
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 127);
 }
@@ -174,7 +175,7 @@ TEST(KnownHosts, TheTimeoutNamesTheMissing) {
   Job job(known(3, 3, 3));
   job.options.expected_hosts.pop_back();
   job.joins("n0", 0);
-  host_hopeless(job.state, 1, "wrong token");
+  host_hopeless(job.state, 1, {ErrorKind::kPeer, "wrong token", {}});
   job.pass(600);
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.reason, "1 of 3 nodes after 600 s; no word of host 2; n1: wrong token");
@@ -214,7 +215,7 @@ TEST(KnownHosts, TheHopelessMakeRoomForTheNext) {
   Job job(known(2, 2, 4));
   job.joins("n1", 1);
   job.joins("n3", 3);
-  host_hopeless(job.state, 0, "ssh: connection refused");
+  host_hopeless(job.state, 0, {ErrorKind::kPeer, "ssh: connection refused", {}});
   EXPECT_EQ(job.next().reason, "1 of 2 nodes; waiting for n2, 600 s left");
   job.joins("n2", 2);
   EXPECT_EQ(job.settle(), "open ");

@@ -52,7 +52,7 @@ void World::plan() {
     } else {
       outcome_.disturbed = true;
       after(when, [this, &host] {
-        host_hopeless(state_, host.index, "connection refused", kMusterFailed, now_);
+        host_hopeless(state_, host.index, {ErrorKind::kPeer, "connection refused", {}}, now_);
         turn();
       });
       if (random_.chance(0.3)) after(when + random_.time(0.1, 5), [this, &host] { come_back(host); });
@@ -213,7 +213,7 @@ void World::come_back(Host& host) {
     host_hopeful(state_, host.index);
     start_life(host);
   } else if (fate == 1) {
-    host_hopeless(state_, host.index, "no route to host", kMusterFailed, now_);
+    host_hopeless(state_, host.index, {ErrorKind::kPeer, "no route to host", {}}, now_);
   }
   turn();
 }
