@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "muster/base/strings.h"
@@ -150,74 +149,20 @@ std::vector<std::string> srun_command(const Options& options, const std::vector<
 Environment srun_environment(Environment environment) {
   // Of the input variables of srun(1) those that shape a step; and which GPUs this node has, since that is not set anew
   // on every node.
-  constexpr std::array<std::string_view, 65> kNames = {"SLURM_ACCTG_FREQ",
-                                                       "SLURM_BCAST",
-                                                       "SLURM_BCAST_EXCLUDE",
-                                                       "SLURM_COMPRESS",
-                                                       "SLURM_CONSTRAINT",
-                                                       "SLURM_CORE_SPEC",
-                                                       "SLURM_CPUS_PER_GPU",
-                                                       "SLURM_CPUS_PER_TASK",
-                                                       "SLURM_CPU_FREQ_REQ",
-                                                       "SLURM_DEPENDENCY",
-                                                       "SLURM_DISTRIBUTION",
-                                                       "SLURM_DIST_PLANESIZE",
-                                                       "SLURM_EXACT",
-                                                       "SLURM_EXCLUSIVE",
-                                                       "SLURM_EXPORT_ENV",
-                                                       "SLURM_GPUS",
-                                                       "SLURM_GPUS_ON_NODE",
-                                                       "SLURM_GPUS_PER_NODE",
-                                                       "SLURM_GPUS_PER_SOCKET",
-                                                       "SLURM_GPUS_PER_TASK",
-                                                       "SLURM_GPU_BIND",
-                                                       "SLURM_GPU_FREQ",
-                                                       "SLURM_GRES",
-                                                       "SLURM_GRES_FLAGS",
-                                                       "SLURM_HINT",
-                                                       "SLURM_IMMEDIATE",
-                                                       "SLURM_JOB_GPUS",
-                                                       "SLURM_JOB_NUM_NODES",
-                                                       "SLURM_KILL_BAD_EXIT",
-                                                       "SLURM_LABELIO",
-                                                       "SLURM_MEM_BIND",
-                                                       "SLURM_MEM_PER_CPU",
-                                                       "SLURM_MEM_PER_GPU",
-                                                       "SLURM_MEM_PER_NODE",
-                                                       "SLURM_MPI_TYPE",
-                                                       "SLURM_NNODES",
-                                                       "SLURM_NO_KILL",
-                                                       "SLURM_NPROCS",
-                                                       "SLURM_NTASKS",
-                                                       "SLURM_NTASKS_PER_CORE",
-                                                       "SLURM_NTASKS_PER_GPU",
-                                                       "SLURM_NTASKS_PER_NODE",
-                                                       "SLURM_NTASKS_PER_SOCKET",
-                                                       "SLURM_NTASKS_PER_TRES",
-                                                       "SLURM_OVERCOMMIT",
-                                                       "SLURM_OVERLAP",
-                                                       "SLURM_PROFILE",
-                                                       "SLURM_REMOTE_CWD",
-                                                       "SLURM_RESV_PORTS",
-                                                       "SLURM_SEND_LIBS",
-                                                       "SLURM_SIGNAL",
-                                                       "SLURM_STDERRMODE",
-                                                       "SLURM_STDINMODE",
-                                                       "SLURM_STDOUTMODE",
-                                                       "SLURM_STEP_GPUS",
-                                                       "SLURM_STEP_GRES",
-                                                       "SLURM_TEST_EXEC",
-                                                       "SLURM_THREADS",
-                                                       "SLURM_THREADS_PER_CORE",
-                                                       "SLURM_TIMELIMIT",
-                                                       "SLURM_TRES_PER_TASK",
-                                                       "SLURM_UNBUFFEREDIO",
-                                                       "SLURM_WAIT",
-                                                       "SLURM_WHOLE",
-                                                       "SLURM_WORKING_DIR"};
+  constexpr std::string_view kPrefix = "SLURM_";
+  constexpr std::string_view kNames =
+      "ACCTG_FREQ BCAST BCAST_EXCLUDE COMPRESS CONSTRAINT CORE_SPEC CPUS_PER_GPU CPUS_PER_TASK CPU_FREQ_REQ "
+      "DEPENDENCY DISTRIBUTION DIST_PLANESIZE EXACT EXCLUSIVE EXPORT_ENV GPUS GPUS_ON_NODE GPUS_PER_NODE "
+      "GPUS_PER_SOCKET GPUS_PER_TASK GPU_BIND GPU_FREQ GRES GRES_FLAGS HINT IMMEDIATE JOB_GPUS JOB_NUM_NODES "
+      "KILL_BAD_EXIT LABELIO MEM_BIND MEM_PER_CPU MEM_PER_GPU MEM_PER_NODE MPI_TYPE NNODES NO_KILL NPROCS "
+      "NTASKS NTASKS_PER_CORE NTASKS_PER_GPU NTASKS_PER_NODE NTASKS_PER_SOCKET NTASKS_PER_TRES OVERCOMMIT "
+      "OVERLAP PROFILE REMOTE_CWD RESV_PORTS SEND_LIBS SIGNAL STDERRMODE STDINMODE STDOUTMODE STEP_GPUS "
+      "STEP_GRES TEST_EXEC THREADS THREADS_PER_CORE TIMELIMIT TRES_PER_TASK UNBUFFEREDIO WAIT WHOLE "
+      "WORKING_DIR";
+  const std::vector<std::string_view> names = split(kNames, ' ');
   environment.erase_if([&](const std::string& name) {
-    return name.starts_with("SRUN_") || name.starts_with("SLURM_CPU_BIND") ||
-           std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+    if (name.starts_with("SRUN_") || name.starts_with("SLURM_CPU_BIND")) return true;
+    return name.starts_with(kPrefix) && std::ranges::find(names, name.substr(kPrefix.size())) != names.end();
   });
   return environment;
 }

@@ -3,12 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 namespace muster::cluster::ssh {
 namespace {
 
 constexpr const char* kCache = ".cache/muster";
+
+struct Next {
+  Step step;
+  std::optional<Step> success, failure;
+};
+constexpr std::array kNext = {
+    Next{Step::kOwnProgram, std::nullopt, Step::kGuardCached},
+    Next{Step::kGuardCached, Step::kCheckCached, Step::kMakeFolder},
+    Next{Step::kCheckCached, Step::kCachedProgram, Step::kMakeFolder},
+    Next{Step::kCachedProgram, std::nullopt, Step::kMakeFolder},
+    Next{Step::kMakeFolder, Step::kGuardFolder, std::nullopt},
+    Next{Step::kGuardFolder, Step::kSend, std::nullopt},
+    Next{Step::kSend, Step::kCheck, Step::kRemove},
+    Next{Step::kCheck, Step::kAllow, Step::kRemove},
+    Next{Step::kAllow, Step::kMove, Step::kRemove},
+    Next{Step::kMove, Step::kSentProgram, Step::kRemove},
+    Next{Step::kSentProgram, std::nullopt, std::nullopt},
+    Next{Step::kRemove, std::nullopt, std::nullopt},
+};
+
+const Next& next(Step step) { return *std::ranges::find(kNext, step, &Next::step); }
 
 }  // namespace
 
@@ -25,45 +47,11 @@ Step first_step(const Options& options) {
   return own ? Step::kOwnProgram : Step::kGuardCached;
 }
 
-std::optional<Step> step_after_success(Step step) {
-  switch (step) {
-    case Step::kGuardCached:
-      return Step::kCheckCached;
-    case Step::kCheckCached:
-      return Step::kCachedProgram;
-    case Step::kMakeFolder:
-      return Step::kGuardFolder;
-    case Step::kGuardFolder:
-      return Step::kSend;
-    case Step::kSend:
-      return Step::kCheck;
-    case Step::kCheck:
-      return Step::kAllow;
-    case Step::kAllow:
-      return Step::kMove;
-    case Step::kMove:
-      return Step::kSentProgram;
-    default:
-      return std::nullopt;
-  }
-}
+std::optional<Step> step_after_success(Step step) { return next(step).success; }
 
 std::optional<Step> step_after_failure(Step step, Options::Push push) {
-  switch (step) {
-    case Step::kOwnProgram:
-      return Step::kGuardCached;
-    case Step::kGuardCached:
-    case Step::kCheckCached:
-    case Step::kCachedProgram:
-      return push == Options::Push::kNever ? std::nullopt : std::optional(Step::kMakeFolder);
-    case Step::kSend:
-    case Step::kCheck:
-    case Step::kAllow:
-    case Step::kMove:
-      return Step::kRemove;
-    default:
-      return std::nullopt;
-  }
+  const std::optional<Step> failure = next(step).failure;
+  return failure == Step::kMakeFolder && push == Options::Push::kNever ? std::nullopt : failure;
 }
 
 bool is_plain_word(std::string_view word) {

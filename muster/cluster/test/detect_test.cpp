@@ -80,6 +80,8 @@ TEST(SlurmDetect, BatchScript) {
   const Surroundings found = here(recorded("batch-2-nodes"));
   EXPECT_EQ(found.adapter->name(), "slurm");
   EXPECT_EQ(found.role, Role::kHead);
+  EXPECT_FALSE(found.in_step);
+  EXPECT_EQ(found.submit_host, "") << "here $HOSTNAME is this node";
   EXPECT_EQ(found.what, "batch script of Slurm job 1 (train) on 2 nodes");
   EXPECT_EQ(found.job_id, "1");
   EXPECT_EQ(found.job_name, "train");
@@ -141,6 +143,8 @@ TEST(SlurmDetect, StepOnTwoNodes) {
   const Surroundings first = here(recorded("step-2-nodes-task-0"));
   const Surroundings second = here(recorded("step-2-nodes-task-1"));
   EXPECT_EQ(first.role, Role::kTask);
+  EXPECT_TRUE(first.in_step);
+  EXPECT_EQ(first.submit_host, "ctl");
   EXPECT_EQ(first.what, "step 0 of Slurm job 8 (wrap) on 2 nodes");
   EXPECT_EQ(first.node_rank, 0);
   EXPECT_EQ(second.role, Role::kTask);
