@@ -110,14 +110,15 @@ def test_one_that_does_not_exist_needs_an_image(run, keeper, kept_name):
 
 def test_podman_keeps_one_too(run_muster, podman, job_dir, kept_name):
     env = {**os.environ, **podman.env}
-    archive = subprocess.Popen(["tar", "-C", podman.root, "-cf", "-", "."], stdout=subprocess.PIPE)
+    # The worker of an ordinary user is not the owner of the image's files, and podman protects / itself.
+    archive = subprocess.Popen(["tar", "-C", podman.root, "--mode=a+rwX", "-cf", "-", "."], stdout=subprocess.PIPE)
     image = f"localhost/{kept_name}"
     subprocess.run(["podman", "import", "--quiet", "--change", "ENV OF_THE_IMAGE=yes", "-", image], env=env,
                    stdin=archive.stdout, stdout=subprocess.DEVNULL, check=True)  # fmt: skip
     assert archive.wait() == 0
     options = ["run", "--container-runtime", "podman", "--container-name", kept_name, "--container-writable"]
     try:
-        say = NOTE + "; print(os.environ['OF_THE_IMAGE'])"
+        say = NOTE.replace("/kept", "/opt/kept") + "; print(os.environ['OF_THE_IMAGE'])"
         first = run_muster([*options, "--container", image, "look.py", say], env=podman.env, cwd=job_dir)
         assert first.returncode == 0, first.stderr
         again = run_muster([*options, "look.py", say], env=podman.env, cwd=job_dir)
