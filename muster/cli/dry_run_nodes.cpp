@@ -159,7 +159,7 @@ std::string as_json(const JobPlan& plan, const Facts& facts, bool count_known) {
   const rendezvous::MembershipOptions& options = membership_of(plan.nodes);
   Json json;
   const auto* fan_out = std::get_if<FanOut>(&plan.nodes);
-  json["mode"] = fan_out != nullptr ? "fan-out" : "symmetric";
+  json["mode"] = fan_out != nullptr ? "fanout" : "symmetric";
   json["why"] = plan.mode_why;
   json["min_nodes"] = options.min_nodes;
   json["max_nodes"] = options.max_nodes;

@@ -142,7 +142,7 @@ Result<void> FanOutRun::prepare() {
   coordinator_->serve_output(
       [this](std::unique_ptr<rendezvous::Channel> channel) { output_.accept(std::move(channel)); });
   coordinator_->listen(std::move(listener.fd));
-  status_ = StatusServer::open(loop_, console_.log(), spec_.job, coordinator_->engine(), head_, "fan-out");
+  status_ = StatusServer::open(loop_, console_.log(), spec_.job, coordinator_->engine(), head_, "fanout");
   console_.on_room([this] {  // one acknowledgement is for both streams
     if (console_.has_room(job::Stream::kStdout) && console_.has_room(job::Stream::kStderr)) output_.room();
   });

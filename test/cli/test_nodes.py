@@ -90,7 +90,7 @@ def test_dry_run_of_hosts(call):
     plan = json.loads(
         call(["run", "--hosts", "n1,n2", "--nproc-per-node", 1, "--dry-run", "--json", "x.py", "--lr", "1"]).stdout
     )
-    assert plan["mode"] == "fan-out"
+    assert plan["mode"] == "fanout"
     assert plan["hosts"] == [
         {"host": "n1", "workers": 1, "ranks": "0"},
         {"host": "n2", "workers": 1, "ranks": "1"},
@@ -215,7 +215,7 @@ JOB = {
     "job": "1b4e28ba",
     "run_id": "mine",
     "pid": 4711,
-    "mode": "fan-out",
+    "mode": "fanout",
     "state": "running",
     "since": 0,
     "round": 1,
@@ -276,7 +276,7 @@ def jobs_in(done):
 def test_status_of_a_job(call, runtime):
     runtime("1b4e28ba", json.dumps(JOB))
     text = call(["status", "1b4e28ba"], env=runtime.env).stdout
-    assert text.startswith("job 1b4e28ba  running  round 1, 1 of 3 restarts  fan-out, pid 4711  for ")
+    assert text.startswith("job 1b4e28ba  running  round 1, 1 of 3 restarts  fanout, pid 4711  for ")
     assert "n1    running  10.0.0.1  0      6     5" in text
     assert json.loads(call(["status", "--json", "1b"], env=runtime.env).stdout) == [JOB]
     assert "1b4e28ba" in jobs_in(call(["status", "--json"], env=runtime.env))

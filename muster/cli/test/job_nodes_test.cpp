@@ -766,7 +766,7 @@ TEST(DryRunNodes, WhoHostsAndWhere) {
 TEST(DryRunNodes, Json) {
   Machine machine;
   std::string text = shown(machine, {"--hosts=n1,n2:4", "train.py"}, true);
-  EXPECT_THAT(text, HasSubstr("\"mode\": \"fan-out\""));
+  EXPECT_THAT(text, HasSubstr("\"mode\": \"fanout\""));
   EXPECT_THAT(text, HasSubstr("\"workers\": 4"));
   text = shown(machine, {"--nnodes=2", "--node-rank=1", "--master-addr=h", "train.py"}, true);
   EXPECT_THAT(text, HasSubstr("\"node_rank\": 1"));

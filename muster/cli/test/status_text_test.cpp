@@ -6,7 +6,7 @@ namespace muster::cli {
 namespace {
 
 constexpr std::string_view kJob = R"({
-  "job": "1b4e28ba-2fa1", "run_id": "mine", "pid": 4711, "mode": "fan-out", "state": "running", "since": 1000.5,
+  "job": "1b4e28ba-2fa1", "run_id": "mine", "pid": 4711, "mode": "fanout", "state": "running", "since": 1000.5,
   "round": 2, "restarts": 1, "max_restarts": 3, "message": "2 of 2 nodes",
   "nodes": [
     {"host": "n1", "state": "running", "address": "10.0.0.1", "agent_pid": 50, "group_rank": 0, "since": 1000,
@@ -17,7 +17,7 @@ constexpr std::string_view kJob = R"({
 
 TEST(StatusText, ATableOfTheNodes) {
   EXPECT_EQ(status_text(kJob, 1500),
-            "job 1b4e28ba-2fa1  running  round 2, 1 of 3 restarts  fan-out, pid 4711  for 8 min\n"
+            "job 1b4e28ba-2fa1  running  round 2, 1 of 3 restarts  fanout, pid 4711  for 8 min\n"
             "  id mine\n"
             "  2 of 2 nodes\n"
             "  NODE  HOST           STATE    ADDRESS   RANKS  PIDS   AGENT  FOR\n"

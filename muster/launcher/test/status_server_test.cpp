@@ -71,7 +71,7 @@ TEST_F(StatusServerTest, AnAnswerLargerThanAnySocketArrivesWhole) {
   loop.run_until(Deadline::in(std::chrono::seconds(10)));
   ASSERT_TRUE(welcome);
 
-  auto server = StatusServer::open(loop, console.log(), job, coordinator.engine(), head, "fan-out");
+  auto server = StatusServer::open(loop, console.log(), job, coordinator.engine(), head, "fanout");
   Fd silent = ask(coordinator.engine().options().job);  // never reads, and delays nobody
   Fd reader = ask(coordinator.engine().options().job);
   std::string text, part(1 << 20, '\0');
