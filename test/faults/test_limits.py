@@ -129,6 +129,7 @@ def process_limit(count):
         group.rmdir()
 
 
+@pytest.mark.limits
 @pytest.mark.root
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
 def test_too_few_processes(run_muster, count):
@@ -143,6 +144,7 @@ def test_too_few_processes(run_muster, count):
 SHORT = ["run", "--local-nodes", 2, "--nproc-per-node", 2, "--no-python", "true"]
 
 
+@pytest.mark.limits
 @pytest.mark.root
 def test_every_limit_of_a_cgroup(run_muster):
     """Whichever process or thread cannot be made: the job succeeds, or names the limit."""
@@ -163,6 +165,7 @@ def public_directory(muster):
         yield pathlib.Path(directory)
 
 
+@pytest.mark.limits
 def test_every_limit_of_a_user(run_muster, muster, public_directory):
     """The same with `ulimit -u`. It does not hold for root, and it counts whatever else the user runs."""
     nobody = pwd.getpwnam("nobody")

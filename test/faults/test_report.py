@@ -359,6 +359,7 @@ def memory_limit():
         folder.rmdir()
 
 
+@pytest.mark.limits
 def test_an_out_of_memory_kill_is_called_that(fail, memory_limit):
     outcome = fail(
         137,
@@ -380,6 +381,7 @@ def test_an_out_of_memory_kill_is_called_that(fail, memory_limit):
     assert outcome.root["oom"] == "no" or memory_kills() != kills
 
 
+@pytest.mark.limits
 def test_an_out_of_memory_kill_behind_a_shell(run_muster, tmp_path, memory_limit):
     script = tmp_path / "run.sh"
     script.write_text("#!/bin/sh\n/usr/bin/python3 -c 'x = [b\"x\" * (1 << 20) for _ in range(1 << 20)]'\nexit $?\n")
