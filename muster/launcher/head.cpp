@@ -47,19 +47,6 @@ Ending ending_of_refusal(int code) {
   }
 }
 
-// "waiting for n4, 12.5 s left" says nothing new when it is 12 s.
-std::string without_times(std::string_view text) {
-  std::string rest;
-  while (!text.empty()) {
-    const size_t number = std::min(text.find_first_not_of("0123456789."), text.size());
-    const std::string_view behind = text.substr(number);
-    const bool time = number > 0 && (behind == " s" || behind.starts_with(" s "));
-    if (!time) rest += text.substr(0, std::max<size_t>(number, 1));
-    text.remove_prefix(std::max<size_t>(number, 1));
-  }
-  return rest;
-}
-
 // The same way of failing has the same text, whichever pid, address or time it speaks of.
 std::string fingerprint_of(const report::WorkerOutcome& root) {
   const std::string& exception = root.output.exception_line;
@@ -125,7 +112,7 @@ std::string Head::refusal_of(const std::string& host) const {
 }
 
 void Head::changed(const State& state, const Decision& decision) {
-  reason_ = decision.reason;
+  decision_ = decision;
   restarts_ = state.restarts;
   lost_ = state.lost;
   signal_ = state.stop_signal;
@@ -148,7 +135,7 @@ void Head::changed(const State& state, const Decision& decision) {
       if (state.round >= 0) console_.log().info("{}{}", decision.reason, cause_of_restart(state));
       break;
     default:
-      log_once(decision.reason);
+      console_.log().debug("{}", rendezvous::reason_text(decision, Clock::now()));
   }
   round_ = std::max(state.round, 0);
 }
@@ -160,10 +147,7 @@ std::string Head::cause_of_restart(const State& state) const {
   return fmt::format(": rank {} on {} failed ({})", root.rank, root.host, report::failure_in_short(root));
 }
 
-void Head::log_once(const std::string& reason) {
-  std::string lasting = without_times(reason);
-  if (std::exchange(logged_, lasting) != lasting) console_.log().debug("{}", reason);
-}
+std::string Head::last_reason() const { return rendezvous::reason_text(decision_, Clock::now()); }
 
 void Head::round_started(const State& state) {
   round_ = state.round;

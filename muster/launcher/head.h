@@ -46,7 +46,8 @@ class Head : public rendezvous::CoordinatorClient {
   TimePoint last_output() const { return last_output_; }
   // Why a host that wanted to join may not; empty: it was not refused.
   std::string refusal_of(const std::string& host) const;
-  const std::string& last_reason() const { return reason_; }
+  // What is waited for, or was done last.
+  std::string last_reason() const;
 
   void joined(const rendezvous::Node& node) override;
   void gone(const rendezvous::Node& node, const rendezvous::Loss& loss) override;
@@ -70,7 +71,6 @@ class Head : public rendezvous::CoordinatorClient {
   report::Report make_report() const;
   std::vector<std::string> missing_nodes(size_t refusals_told) const;
   std::string cause_of_restart(const rendezvous::State& state) const;
-  void log_once(const std::string& reason);
   void show_progress(const std::string& host, const std::string& text);
   bool torchrun() const { return job_.flavor != job::Flavor::kMuster; }
 
@@ -81,8 +81,8 @@ class Head : public rendezvous::CoordinatorClient {
   std::set<int> hopeless_;                       // positions: why is part of the reason that the job ends with
   bool timed_out_ = true;                        // else it ended because too few could come
   std::map<std::string, std::string> refusals_;  // by name or address
-  std::string reason_;
-  std::string said_waiting_, logged_;
+  rendezvous::Decision decision_;                // the last one
+  std::string said_waiting_;
   bool live_line_ = false;
   std::string progress_of_;  // the host whose worker's progress is shown
   int round_ = -1, restarts_ = 0;

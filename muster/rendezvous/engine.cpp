@@ -129,10 +129,9 @@ void Engine::decide_now() {
       links_.listen(now);
       continue;
     }
-    if (decision.reason != told_reason_) {
-      told_reason_ = decision.reason;
-      client_.changed(state_, decision);
-    }
+    const bool waits_on = decision.kind == Decision::Kind::kWait && decision.reason == told_reason_;
+    told_reason_ = decision.reason;
+    if (!waits_on) client_.changed(state_, decision);
     if (decision.kind == Decision::Kind::kWait) {
       if (decision.wake_at) wake_timer_ = loop_.call_at(*decision.wake_at, [this] { decide_now(); });
       return;

@@ -27,7 +27,7 @@ class EngineClient {
   virtual ~EngineClient() = default;
   virtual void joined(const Node& node) = 0;
   virtual void gone(const Node& node, const Loss& loss) = 0;
-  // What the engine waits for, or does next, has changed.
+  // The engine does something, or waits for something else than before.
   virtual void changed(const State& state, const Decision& decision) = 0;
   virtual void round_started(const State& state) = 0;
   // The first failure that a node tells of while the round runs.

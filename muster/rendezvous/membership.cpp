@@ -74,10 +74,18 @@ Survey survey(const State& state) {
 
 // --- kinds of decisions ---------------------------------------------------------------------------------------------
 
-Decision wait(std::string reason, std::optional<TimePoint> wake_at = std::nullopt) {
+Decision wait(Waiting waiting, std::string reason, std::optional<TimePoint> wake_at = std::nullopt) {
   Decision decision;
+  decision.waiting = waiting;
   decision.reason = std::move(reason);
   decision.wake_at = wake_at;
+  return decision;
+}
+
+// People are told how much time is left.
+Decision wait_until(TimePoint until, Waiting waiting, std::string reason) {
+  Decision decision = wait(waiting, std::move(reason), until);
+  decision.until = until;
   return decision;
 }
 
@@ -117,7 +125,8 @@ std::optional<Decision> grow(TimePoint now, const State& state, const Membership
   if (options.grow != Grow::kNow || options.fixed_ranks || !room || near_its_end || seen.outsiders == 0)
     return std::nullopt;
   TimePoint settled = state.last_join.value_or(now) + kGrowDelay;
-  if (now < settled) return wait(fmt::format("{} has joined", seen.newest_outsider->join.host), settled);
+  if (now < settled)
+    return wait(Waiting::kNewcomers, fmt::format("{} has joined", seen.newest_outsider->join.host), settled);
   size_t size = std::min(state.nodes.size(), most_nodes(state, options));
   return stop(fmt::format("{} has joined: {} instead of {}", seen.newest_outsider->join.host, nodes_text(size),
                           state.members.size()),
@@ -133,10 +142,12 @@ Decision during_round(TimePoint now, const State& state, const MembershipOptions
   if (state.stop_signal) return stop(who_was_signalled(state), failed, *state.stop_signal);
   if (!state.lost.empty()) return stop(sentences(state.lost), false);
   if (failed) return stop(fmt::format("a worker on {} has failed", *state.failed_on), true);
-  if (!running) return wait(fmt::format("round {} opens on {}", state.round, nodes_text(state.members.size())));
+  if (!running)
+    return wait(Waiting::kStore, fmt::format("round {} opens on {}", state.round, nodes_text(state.members.size())));
   if (auto grown = grow(now, state, options, seen)) return *grown;
   std::string spares = seen.outsiders == 0 ? "" : fmt::format("; {} not in it", nodes_text(seen.outsiders));
-  return wait(fmt::format("round {} runs on {}{}", state.round, nodes_text(state.members.size()), spares));
+  return wait(Waiting::kRound,
+              fmt::format("round {} runs on {}{}", state.round, nodes_text(state.members.size()), spares));
 }
 
 // --- after a round --------------------------------------------------------------------------------------------------
@@ -174,7 +185,7 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
   };
   if (!failure.can_restart) return failed(Ending::kWorkerFailed, "");
   if (state.restarts >= options.max_restarts && may_lose_its_node(now, state))
-    return wait(failure.text + "; its node may follow", state.stopped_at + kNodeFollowsWorker);
+    return wait(Waiting::kNodeOfWorker, failure.text + "; its node may follow", state.stopped_at + kNodeFollowsWorker);
   if (options.max_restarts == 0) return failed(Ending::kWorkerFailed, "no restarts were asked for (--max-restarts)");
   if (state.restarts >= options.max_restarts)
     return failed(Ending::kWorkerFailed, fmt::format("all {} restarts are used", options.max_restarts));
@@ -290,7 +301,8 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
   size_t at_best = state.nodes.size() + hosts.awaited.size();
   if (options.expected > 0 && at_best < needed_nodes(options)) {
     TimePoint settled = first_given_up(state, now) + kOthersFollow;
-    if (!hosts.awaited.empty() && now < settled) return wait(too_few_text(at_best, state, options), settled);
+    if (!hosts.awaited.empty() && now < settled)
+      return wait(Waiting::kOtherHosts, too_few_text(at_best, state, options), settled);
     return end_with_too_few(state, options, {.here = hosts.here, .awaited = {}, .hopeless = hosts.hopeless},
                             too_few_text(at_best, state, options));
   }
@@ -299,9 +311,9 @@ Decision with_too_few(TimePoint now, const State& state, const MembershipOptions
     return end_with_too_few(
         state, options, hosts,
         fmt::format("{}, and no other will be started", count_text(state.nodes.size(), state, options)));
-  return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options),
-                          awaited_text(options, hosts), elapsed_text(deadline - now)),
-              deadline);
+  return wait_until(
+      deadline, Waiting::kNodes,
+      fmt::format("{}; waiting for {}", count_text(hosts.here, state, options), awaited_text(options, hosts)));
 }
 
 Decision with_enough(TimePoint now, const State& state, const MembershipOptions& options, const ExpectedHosts& hosts) {
@@ -316,10 +328,10 @@ Decision with_enough(TimePoint now, const State& state, const MembershipOptions&
     bool called = until == last_call;
     return open(state, options, called ? "last call is over" : "no word of " + awaited_text(options, hosts));
   }
-  std::string whom = until == last_call ? "last call" : awaited_text(options, hosts);
-  return wait(fmt::format("{}; waiting for {}, {} left", count_text(hosts.here, state, options), whom,
-                          elapsed_text(until - now)),
-              until);
+  const bool calls = until == last_call;
+  return wait_until(until, calls ? Waiting::kLastCall : Waiting::kNodes,
+                    fmt::format("{}; waiting for {}", count_text(hosts.here, state, options),
+                                calls ? "last call" : awaited_text(options, hosts)));
 }
 
 Decision make_up_round(TimePoint now, const State& state, const MembershipOptions& options) {
@@ -350,12 +362,13 @@ std::optional<Decision> after_kill(TimePoint now, const State& state, const Surv
   const TimePoint drop_at = *state.killed_at + kKillTime, end_at = drop_at + kKillTime;
   if (!seen.unreaped.empty()) {
     if (now >= drop_at) return drop(*seen.unreaped.front(), Loss::Cause::kNotKilled);
-    return wait("waiting for the killed workers to end", drop_at);
+    return wait(Waiting::kWorkers, "waiting for the killed workers to end", drop_at);
   }
   const Ghost* ghost = last_ghost(now, state);
   if (ghost == nullptr) return std::nullopt;
   if (now < end_at)
-    return wait(fmt::format("waiting for {} to confirm the end of its workers", ghost->loss.host),
+    return wait(Waiting::kConfirmation,
+                fmt::format("waiting for {} to confirm the end of its workers", ghost->loss.host),
                 std::min(ghost->safe_at, end_at));
   return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state) + unconfirmed_text(now, state));
 }
@@ -364,12 +377,10 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
   if (auto killed = after_kill(now, state, seen)) return *killed;
   if (!seen.unreaped.empty()) {
     auto hosts = some_of(seen.unreaped, ", ", [](const Node* node) { return node->join.host; });
-    return wait(fmt::format("waiting for the workers on {} to end", hosts));
+    return wait(Waiting::kWorkers, fmt::format("waiting for the workers on {} to end", hosts));
   }
   if (const Ghost* ghost = last_ghost(now, state))
-    return wait(
-        fmt::format("{}; its workers may run for {} more", loss_text(ghost->loss), elapsed_text(ghost->safe_at - now)),
-        ghost->safe_at);
+    return wait_until(ghost->safe_at, Waiting::kLease, loss_text(ghost->loss) + "; its workers may run");
   if (auto judgement = judge(now, state, options)) return *judgement;
   if (state.stop_signal) return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state));
   return make_up_round(now, state, options);
@@ -378,7 +389,7 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
 }  // namespace
 
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options) {
-  if (state.ending) return wait("the job is over");
+  if (state.ending) return wait(Waiting::kNothing, "the job is over");
   Survey seen = survey(state);
   const Duration patience = options.lease + fence_margin(options.lease);
   std::optional<TimePoint> fence;

@@ -182,7 +182,22 @@ struct State {
   std::optional<job::Ending> ending;   // of a job that is over
 };
 
-// What is to be done next. The reason is what log, console and tests show.
+// What a decision to wait waits for.
+enum class Waiting {
+  kNothing,       // the job is over
+  kNewcomers,     // further nodes, for kGrowDelay, before a round is stopped for those that came
+  kStore,         // the round opens
+  kRound,         // the round runs
+  kWorkers,       // the workers of a round that was stopped end
+  kConfirmation,  // after a kill: a lost node confirms the end of its workers
+  kLease,         // the lease of a lost node ends
+  kNodeOfWorker,  // the node of a killed worker may be lost too
+  kOtherHosts,    // other hosts may be hopeless too
+  kNodes,         // nodes that are missing
+  kLastCall,      // nodes that the round could do without
+};
+
+// What is to be done next, and why: the reason is for people, without times. words.h adds the time that is left.
 struct Decision {
   enum class Kind {
     kWait,       // nothing, until an event or wake_at
@@ -194,7 +209,9 @@ struct Decision {
   };
   Kind kind = Kind::kWait;
   std::string reason;
-  std::optional<TimePoint> wake_at;  // kWait: the decision may change then without an event
+  Waiting waiting = Waiting::kNothing;  // kWait
+  std::optional<TimePoint> until;       // kWait: when the wait ends at the latest, if people are told
+  std::optional<TimePoint> wake_at;     // kWait: the decision may change then without an event
   std::vector<NodeId> members;
   NodeId node = 0;
   Loss loss;

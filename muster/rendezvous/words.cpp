@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "muster/base/strings.h"
 
 namespace muster::rendezvous {
@@ -31,6 +33,13 @@ std::vector<std::string> loss_texts(const std::vector<Loss>& all) {
   std::vector<std::string> texts;
   for (const Loss& loss : all) texts.push_back(loss_text(loss));
   return texts;
+}
+
+std::string reason_text(const Decision& decision, TimePoint now) {
+  if (!decision.until) return decision.reason;
+  const std::string left = elapsed_text(std::max(Duration(0), *decision.until - now));
+  return decision.waiting == Waiting::kLease ? fmt::format("{} for {} more", decision.reason, left)
+                                             : fmt::format("{}, {} left", decision.reason, left);
 }
 
 }  // namespace muster::rendezvous

@@ -118,11 +118,6 @@ class InAFile : public ::testing::Test {
   }
   ~InAFile() override { std::fclose(file_); }
   void show() { head_.show_waiting(state_, state_.began + std::chrono::seconds(2)); }
-  void waits(const std::string& reason) {
-    rendezvous::Decision decision;
-    decision.reason = reason;
-    head_.changed(state_, decision);
-  }
   std::string said() {
     console_.flush(Deadline::in(std::chrono::seconds(10)));
     std::string all(4096, 0);
@@ -149,14 +144,6 @@ TEST_F(InAFile, AnotherAttemptIsNotWorthALine) {
   EXPECT_EQ(said(),
             "muster: 3 of 4 nodes · waiting for n17 (connecting)\n"
             "muster: 3 of 4 nodes · waiting for n17 (ssh: connection timed out)\n");
-}
-
-TEST_F(InAFile, NeitherIsTimeThatPasses) {
-  for (const char* left : {"600 s", "99.5 s", "0.5 s"})
-    waits(fmt::format("3 of 4 nodes; waiting for n17, {} left", left));
-  waits("4 of 4 nodes; waiting for last call, 3.0 s left");
-  const std::string lines = said();
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
 }
 
 TEST_F(InAFile, WhoSaidThatItStopsDoesNotSayThatItHas) {

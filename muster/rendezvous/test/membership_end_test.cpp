@@ -23,13 +23,13 @@ TEST(Success, IsEveryMemberDone) {
   Job job = started(2, 2);
   job.ends(1, true);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "round 0 runs on 2 nodes");
+  EXPECT_EQ(job.last.waiting, Waiting::kRound);
   job.ends(2, true);
   EXPECT_EQ(job.settle(), "succeeded");
   EXPECT_EQ(job.last.exit_code, 0);
   EXPECT_EQ(job.last.reason, "every worker on 2 nodes has ended with 0");
   EXPECT_EQ(job.next().kind, Kind::kWait);
-  EXPECT_EQ(job.next().reason, "the job is over");
+  EXPECT_EQ(job.next().waiting, Waiting::kNothing);
 }
 
 TEST(Success, DoesNotNeedThoseThatWereDoneBeforeTheyWent) {
@@ -60,7 +60,7 @@ Job worker_killed(int max_restarts) {
 TEST(Killed, WaitsForTheRestOfItsNode) {
   Job job = worker_killed(0);
   EXPECT_EQ(job.settle(), "judge ");
-  EXPECT_EQ(job.last.reason, "rank 1 on n2: SIGKILL; its node may follow");
+  EXPECT_EQ(job.last.waiting, Waiting::kNodeOfWorker);
   EXPECT_EQ(job.last.wake_at, job.now + kNodeFollowsWorker);
   job.pass(0.1);
   job.closes(2);
@@ -140,7 +140,7 @@ TEST(Failure, StopsEverybodyThenIsJudgedThenRestarts) {
   EXPECT_EQ(job.settle(), "stop ");
   job.ends(2, false);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "waiting for the workers on n1 to end");
+  EXPECT_EQ(job.last.waiting, Waiting::kWorkers);
   job.ends(1, false);
   EXPECT_EQ(job.settle(), "judge open ");
   EXPECT_EQ(job.reasons.back(), "round 1 with 2 nodes: restart 1 of 2");
@@ -177,7 +177,7 @@ TEST(Failure, OfTheStoreIsOneToo) {
   job.failure.can_restart = false;
   job.joins("n1");
   round_opened(job.state, job.next().members);
-  EXPECT_EQ(job.next().reason, "round 0 opens on 1 node");
+  EXPECT_EQ(job.next().waiting, Waiting::kStore);
   round_ended(job.state, 1, 0, false);
   EXPECT_EQ(job.settle(), "stop judge worker-failed");
 }
@@ -269,7 +269,9 @@ TEST(Loss, OfASilentNodeIsNoticedWhenItsLeaseHasRunOut) {
   Decision decision = job.next();
   EXPECT_EQ(decision.kind, Kind::kDropNode);
   EXPECT_EQ(decision.node, 2);
-  EXPECT_EQ(decision.reason, "n2 is lost: no word for 10.5 s");
+  EXPECT_EQ(decision.loss.cause, Loss::Cause::kSilent);
+  EXPECT_EQ(decision.loss.host, "n2");
+  EXPECT_EQ(decision.loss.lasting, sec(10.5));
   EXPECT_EQ(job.settle(), "drop stop ");
   EXPECT_EQ(job.reasons.back(), "n2 is lost: no word for 10.5 s");
   job.ends(1, false);
@@ -287,7 +289,7 @@ TEST(Loss, ByAClosedConnectionIsSafeAfterTheMargin) {
   job.all_end();
   job.pass(0.4);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "n3 is lost: closed by 10.0.0.9:99; its workers may run for 0.1 s more");
+  EXPECT_EQ(job.last.waiting, Waiting::kLease);
   EXPECT_EQ(job.last.wake_at, job.now + sec(0.1));
   job.pass(0.1);
   EXPECT_EQ(job.settle(), "open ");
@@ -468,7 +470,7 @@ TEST(Loss, BelowMinNodesWaitsForAReplacement) {
   job.all_end();
   job.pass(1);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 599 s left");
+  EXPECT_EQ(job.last.waiting, Waiting::kNodes);
   EXPECT_EQ(job.last.wake_at, job.now + sec(10.5)) << "n1 may be lost before";
   job.pass(1);
   job.joins("n9");
@@ -495,7 +497,7 @@ TEST(Loss, BelowMinNodesHasALastCallAgain) {
   job.pass(1);
   job.joins("n8");
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "2 of 3 nodes; waiting for last call, 3.0 s left");
+  EXPECT_EQ(job.last.waiting, Waiting::kLastCall);
   job.pass(3);
   EXPECT_EQ(job.settle(), "open ");
 }
@@ -537,7 +539,7 @@ TEST(Loss, TheWaitBeginsWhenTheNodeIsMissed) {
   job.pass(700);
   job.ends(2, false);
   EXPECT_EQ(job.settle(), "stop judge ");
-  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 600 s left");
+  EXPECT_EQ(reason_text(job.last, job.now), "1 of 2 nodes; waiting for more, 600 s left");
 }
 
 TEST(Loss, WhileTheRoundIsStoppedBeginsTheWait) {
@@ -550,7 +552,7 @@ TEST(Loss, WhileTheRoundIsStoppedBeginsTheWait) {
   job.closes(2);
   job.pass(1);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 599 s left");
+  EXPECT_EQ(job.last.waiting, Waiting::kNodes);
 }
 
 // --- pauses ---------------------------------------------------------------------------------------------------------
@@ -587,7 +589,7 @@ TEST(Pause, OfTheCoordinatorDoesNotUseUpTheJoinTimeout) {
   job.now += sec(1000);
   paused(began, job.now, job.state, job.options);
   EXPECT_EQ(job.settle(), "");
-  EXPECT_EQ(job.last.reason, "1 of 2 nodes; waiting for more, 500 s left");
+  EXPECT_EQ(job.last.waiting, Waiting::kNodes);
 }
 
 // A message that has waited for the end of the pause may be read before the pause is noticed.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/rendezvous/membership.h"
+#include "muster/rendezvous/words.h"
 
 namespace muster::rendezvous {
 

@@ -31,7 +31,7 @@ TEST(Opening, LastCallAfterTheLastJoin) {
   job.pass(0.9);
   Decision decision = job.next();
   EXPECT_EQ(decision.kind, Kind::kWait);
-  EXPECT_EQ(decision.reason, "3 of 4 nodes; waiting for last call, 2.1 s left");
+  EXPECT_EQ(decision.waiting, Waiting::kLastCall);
   EXPECT_EQ(decision.wake_at, job.now + sec(2.1));
   job.pass(2.1);
   EXPECT_EQ(job.next().kind, Kind::kOpenRound);
@@ -41,11 +41,11 @@ TEST(Opening, LastCallAfterTheLastJoin) {
 TEST(Opening, TooFewWaitUntilTheJoinTimeout) {
   Job job(Job::nodes(2, 4));
   job.options.lease = std::chrono::hours(1);
-  EXPECT_EQ(job.next().reason, "0 of 4 nodes, 2 needed; waiting for more, 600 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "0 of 4 nodes, 2 needed; waiting for more, 600 s left");
   EXPECT_EQ(job.next().wake_at, job.now + sec(600));
   job.joins("n1");
   job.pass(599);
-  EXPECT_EQ(job.next().reason, "1 of 4 nodes, 2 needed; waiting for more, 1.0 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "1 of 4 nodes, 2 needed; waiting for more, 1.0 s left");
   job.pass(1);
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 125);
@@ -75,7 +75,7 @@ TEST(KnownHosts, AreWaitedForWithoutALastCall) {
   job.joins("n0", 0);
   job.joins("n2", 2);
   job.pass(100);
-  EXPECT_EQ(job.next().reason, "2 of 3 nodes; waiting for n1, 500 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "2 of 3 nodes; waiting for n1, 500 s left");
   job.joins("n1", 1);
   Decision decision = job.next();
   EXPECT_EQ(decision.kind, Kind::kOpenRound);
@@ -104,7 +104,7 @@ TEST(KnownHosts, TooFewWithoutHopeIsTheEnd) {
   Job job(known(2, 3, 3));
   job.joins("n0", 0);
   host_hopeless(job.state, 1, {ErrorKind::kPeer, "ssh: connection refused", {}});
-  EXPECT_EQ(job.next().reason, "1 of 3 nodes, 2 needed; waiting for n2, 600 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "1 of 3 nodes, 2 needed; waiting for n2, 600 s left");
   host_hopeless(job.state, 2, {ErrorKind::kPeer, "", {}});
   EXPECT_EQ(job.settle(), "join-timeout");
   EXPECT_EQ(job.last.exit_code, 125);
@@ -205,7 +205,7 @@ TEST(KnownHosts, ASpareThatIsThereSoonerTakesNobodysPlace) {
   job.joins("n2", 2);
   job.pass(100);
   EXPECT_EQ(job.next().kind, Kind::kWait);
-  EXPECT_EQ(job.next().reason, "1 of 2 nodes; waiting for n0, 500 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "1 of 2 nodes; waiting for n0, 500 s left");
   job.joins("n0", 0);
   EXPECT_EQ(job.settle(), "open ");
   EXPECT_THAT(job.state.members, ElementsAre(3, 1)) << "n0 and n1";
@@ -216,7 +216,7 @@ TEST(KnownHosts, TheHopelessMakeRoomForTheNext) {
   job.joins("n1", 1);
   job.joins("n3", 3);
   host_hopeless(job.state, 0, {ErrorKind::kPeer, "ssh: connection refused", {}});
-  EXPECT_EQ(job.next().reason, "1 of 2 nodes; waiting for n2, 600 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "1 of 2 nodes; waiting for n2, 600 s left");
   job.joins("n2", 2);
   EXPECT_EQ(job.settle(), "open ");
   EXPECT_EQ(job.reasons.back(), "round 0 with 2 nodes: all are there");
@@ -244,7 +244,7 @@ TEST(Growing, NowStopsTheRoundOnceTheyHaveSettled) {
   job.joins("n2");
   job.pass(0.4);
   EXPECT_EQ(job.next().kind, Kind::kWait);
-  EXPECT_EQ(job.next().reason, "n2 has joined");
+  EXPECT_EQ(job.next().waiting, Waiting::kNewcomers);
   EXPECT_EQ(job.next().wake_at, job.now + sec(0.1));
   job.joins("n3");
   job.pass(0.4);
@@ -252,7 +252,7 @@ TEST(Growing, NowStopsTheRoundOnceTheyHaveSettled) {
   job.pass(0.1);
   EXPECT_EQ(job.next().reason, "n3 has joined: 3 nodes instead of 1");
   EXPECT_EQ(job.settle(), "stop ");
-  EXPECT_EQ(job.last.reason, "waiting for the workers on n1 to end");
+  EXPECT_EQ(job.last.waiting, Waiting::kWorkers);
   job.all_end();
   EXPECT_EQ(job.settle(), "open ");
   EXPECT_EQ(job.reasons.back(), "round 1 with 3 nodes: n3 has joined: 3 nodes instead of 1");
@@ -348,7 +348,7 @@ TEST(FixedRanks, EveryRankIsNeededAndKept) {
   job.joins("b", {}, 2);
   NodeId second = job.joins("c", {}, 0);
   job.pass(100);
-  EXPECT_EQ(job.next().reason, "2 of 3 nodes; waiting for more, 500 s left");
+  EXPECT_EQ(reason_text(job.next(), job.now), "2 of 3 nodes; waiting for more, 500 s left");
   job.joins("a", {}, 1);
   EXPECT_EQ(job.settle(), "open ");
   EXPECT_THAT(job.state.members, ElementsAre(2, 3, 1));
