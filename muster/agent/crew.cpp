@@ -18,8 +18,8 @@ namespace {
 constexpr Duration kErrorFileTime = std::chrono::seconds(2);
 
 // The warden ends an agent that does nothing for a lease: reading error files may take a quarter of the lease at most.
-Deadline error_file_deadline(const job::RoundPlan& plan) {
-  return Deadline::in(plan.lease == Duration::zero() ? kErrorFileTime : std::min(kErrorFileTime, plan.lease / 4));
+Deadline error_file_deadline(const job::Round& round) {
+  return Deadline::in(round.lease == Duration::zero() ? kErrorFileTime : std::min(kErrorFileTime, round.lease / 4));
 }
 
 void take_error_file(report::WorkerOutcome& outcome, const std::string& path, Deadline deadline, Log& log) {
@@ -56,36 +56,24 @@ void enter_container(process::SpawnSpec& spec, const job::JobSpec& job) {
 
 }  // namespace
 
-Crew::Crew(const job::JobSpec& job, const output::LogLayout& layout, output::Output& output, job::RoundPlan plan,
+Crew::Crew(const job::JobSpec& job, const output::LogLayout& layout, output::Output& output, job::Round round,
            const std::string& timer_file)
-    : job_(job),
-      layout_(layout),
-      output_(output),
-      plan_(std::move(plan)),
-      round_{.round = plan_.round,
-             .restart_count = plan_.restarts,
-             .master_addr = plan_.master_addr,
-             .master_port = plan_.master_port,
-             .error_file = {},
-             .timer_file = timer_file,
-             .job = plan_.job,
-             .host = job.host,
-             .variables = plan_.variables} {
+    : job_(job), layout_(layout), output_(output), round_(std::move(round)), timer_file_(timer_file) {
   workers_.reserve(static_cast<size_t>(job.workers));  // handed out by address
 }
 
 Result<Worker*> Crew::start_next(const std::vector<int>& cpus) {
   Worker worker;
-  worker.placement = job::place_worker(plan_, static_cast<int>(workers_.size()), job_.workers);
+  worker.placement = job::place_worker(round_, static_cast<int>(workers_.size()), job_.workers);
   int local_rank = worker.placement.local_rank;
   worker.marker = job::worker_marker(round_, worker.placement.rank);
-  round_.error_file = layout_.error_file(round_.round, local_rank);
   MUSTER_TRY(output::WorkerStdio stdio, output_.open(round_, worker.placement));
 
   process::SpawnSpec spec;
   spec.program = job_.command.program;
   spec.argv = job::worker_argv(job_.command, local_rank);
-  spec.environment = job::worker_environment(job_, round_, worker.placement);
+  spec.environment = job::worker_environment(
+      job_, round_, worker.placement, {.error = layout_.error_file(round_.number, local_rank), .timer = timer_file_});
   spec.stdin_fd = stdio.stdin_fd < 0 && !stdio.stdin_null ? STDIN_FILENO : stdio.stdin_fd;
   spec.stdout_fd = stdio.stdout_fd;
   spec.stderr_fd = stdio.stderr_fd;
@@ -228,10 +216,9 @@ size_t Crew::end_all(Deadline deadline) { return process::kill_descendants(deadl
 
 std::vector<report::WorkerOutcome> Crew::outcomes(Log& log) const {
   // The resolver may take its time, and torchrun alone wants the full name.
-  std::string host = job_.flavor == job::Flavor::kMuster
-                         ? round_.host
-                         : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
-  const Deadline error_files = error_file_deadline(plan_);
+  std::string host =
+      job_.flavor == job::Flavor::kMuster ? job_.host : net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
+  const Deadline error_files = error_file_deadline(round_);
   std::vector<report::WorkerOutcome> outcomes;
   for (const Worker& worker : workers_) {
     int local_rank = worker.placement.local_rank;
@@ -251,20 +238,20 @@ std::vector<report::WorkerOutcome> Crew::outcomes(Log& log) const {
     outcome.stderr_log = output_.log_file(local_rank, job::Stream::kStderr);
     outcome.oom = worker.oom;
     if (!worker.status.success())
-      take_error_file(outcome, layout_.error_file(round_.round, local_rank), error_files, log);
+      take_error_file(outcome, layout_.error_file(round_.number, local_rank), error_files, log);
     outcomes.push_back(std::move(outcome));
   }
   return outcomes;
 }
 
 void Crew::record_ends(report::Events& events, bool failed) const {
-  const Deadline error_files = error_file_deadline(plan_);
+  const Deadline error_files = error_file_deadline(round_);
   for (const Worker& worker : workers_) {
     std::string raw_error;
-    const std::string path = layout_.error_file(round_.round, worker.placement.local_rank);
+    const std::string path = layout_.error_file(round_.number, worker.placement.local_rank);
     if (failed && !worker.status.success())
       if (auto text = report::read_error_file(path, error_files); text && *text) raw_error = **std::move(text);
-    events.worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, plan_.restarts, failed);
+    events.worker_ended(worker.placement, worker.child.pid, worker.status, raw_error, round_.restarts, failed);
   }
 }
 

@@ -35,7 +35,7 @@ struct Worker {
 // The workers of one round: starts them, signals them, collects them. Decides nothing.
 class Crew {
  public:
-  Crew(const job::JobSpec& job, const output::LogLayout& layout, output::Output& output, job::RoundPlan plan,
+  Crew(const job::JobSpec& job, const output::LogLayout& layout, output::Output& output, job::Round round,
        const std::string& timer_file);
 
   // Starts the worker with the next local rank. `cpus` empty: not bound.
@@ -46,7 +46,7 @@ class Crew {
 
   std::vector<Worker>& workers() { return workers_; }
   const std::vector<Worker>& workers() const { return workers_; }
-  const job::RoundPlan& plan() const { return plan_; }
+  const job::Round& round() const { return round_; }
   int running() const { return running_; }
   bool anyone_failed() const;
   // The running worker with that pid, or null.
@@ -90,8 +90,8 @@ class Crew {
   const job::JobSpec& job_;
   const output::LogLayout& layout_;
   output::Output& output_;
-  job::RoundPlan plan_;
-  job::RoundInfo round_;
+  job::Round round_;
+  std::string timer_file_;
   std::vector<Worker> workers_;
   int running_ = 0;
   std::optional<process::OomCounters> oom_before_, oom_latest_;

@@ -8,7 +8,7 @@
 #include "muster/agent/conclusion.h"
 #include "muster/agent/crew.h"
 #include "muster/base/result.h"
-#include "muster/job/worker_env.h"
+#include "muster/job/round.h"
 #include "muster/net/event_loop.h"
 #include "muster/output/console.h"
 #include "muster/report/events.h"
@@ -45,7 +45,7 @@ class NodeControl {
   virtual Result<uint16_t> open_store(const StoreAccess& access) = 0;
   virtual void close_store() = 0;
   // Starts all workers. What comes of it: Director::round_started() or round_ended().
-  virtual void start_round(const job::RoundPlan& plan) = 0;
+  virtual void start_round(const job::Round& round) = 0;
   // Asks those that run, kills them after the grace; at once when it is 0. Director::round_ended() follows.
   virtual void stop_round(int signal, Duration grace) = 0;
   // No further round comes: Director::conclude() is called when the console has caught up.

@@ -38,7 +38,7 @@ class MemberNode final : public Director {
   }
   int conclude(Conclusion& conclusion, const std::optional<Error>& error) override;
   void all_is_gone() override;
-  Conclusion::Count count() const override { return {.round = plan_.round, .restarts = plan_.restarts}; }
+  Conclusion::Count count() const override { return {.round = round_.number, .restarts = round_.restarts}; }
 
  private:
   void told(const Message& message);
@@ -71,7 +71,7 @@ class MemberNode final : public Director {
   bool began_round_ = false;  // ever
   bool in_round_ = false;     // told to start; not yet told the coordinator how it ended
   bool started_ = false;      // the round, here
-  job::RoundPlan plan_;
+  job::Round round_;
   std::string own_address_;
   std::optional<EndJob> end_;
   std::optional<Error> error_;
@@ -160,27 +160,19 @@ void MemberNode::on(const OpenStore& open) {
 }
 
 void MemberNode::on(const StartRound& start) {
-  if (start.group_rank != 0) node_.close_store();
-  plan_ = {.round = start.round,
-           .restarts = start.restarts,
-           .first_rank = start.first_rank,
-           .world_size = start.world_size,
-           .group_rank = start.group_rank,
-           .group_world_size = start.group_world_size,
-           .first_role_rank = start.first_role_rank,
-           .role_world_size = start.role_world_size,
-           .master_port = start.master_port,
-           .job = welcome_.job,
-           .lease = welcome_.lease};
+  if (start.round.group_rank != 0) node_.close_store();
+  round_ = start.round;
+  round_.job = welcome_.job;
+  round_.lease = welcome_.lease;
   own_address_ = start.own_address;
   in_round_ = began_round_ = true;
   started_ = false;
   // Where everybody meets by agreement, or nobody listens yet, there is nothing to find out.
   const bool given = membership_.store_on_coordinator_port || job_.store_host == job::StoreHost::kWorker;
-  if (start.group_rank == 0 || given)
+  if (start.round.group_rank == 0 || given)
     return this->start(start.master_addresses.empty() ? own_address_ : start.master_addresses.front());
   reach_ = std::make_unique<Reach>(
-      node_.loop(), start.master_addresses, start.master_port, [this](Result<std::string> address) {
+      node_.loop(), start.master_addresses, start.round.master_port, [this](Result<std::string> address) {
         if (address) return this->start(*address);
         cannot_start(fmt::format("{} cannot reach the store of rank 0: {}", job_.host, address.error().message));
       });
@@ -190,23 +182,23 @@ void MemberNode::start(const std::string& master_addr) {
   if (!in_round_ || end_ || error_) return;
   // This node stood still, or was told late: the round may be another one by now. The warden asks.
   if (Clock::now() >= link_.lease_until()) {
-    node_.loop().call_after(kAskAgain, [this, master_addr, round = plan_.round] {
-      if (plan_.round == round && !started_) this->start(master_addr);
+    node_.loop().call_after(kAskAgain, [this, master_addr, round = round_.number] {
+      if (round_.number == round && !started_) this->start(master_addr);
     });
     return;
   }
   started_ = true;
-  plan_.master_addr = master_addr;
-  plan_.variables = interface_variables(own_address_);
+  round_.master_addr = master_addr;
+  round_.variables = interface_variables(own_address_);
   if (!node_.stop_signals().empty()) return cannot_start("a signal asked this node to end");
   if (job_.flavor == job::Flavor::kMuster && node_.crew() != nullptr) node_.crew()->record_ends(node_.events(), true);
-  node_.events().rendezvous(Clock::now() - began_, plan_.restarts);
-  node_.start_round(plan_);
+  node_.events().rendezvous(Clock::now() - began_, round_.restarts);
+  node_.start_round(round_);
 }
 
 void MemberNode::cannot_start(const std::string& why) {
   in_round_ = false;
-  member_->tell(RoundEnded{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = why});
+  member_->tell(RoundEnded{.round = round_.number, .succeeded = false, .outcomes = {}, .start_error = why});
 }
 
 // Gloo binds to what this node's own name resolves to. Where that is loopback, or nothing, it is told the interface
@@ -227,22 +219,22 @@ Environment MemberNode::interface_variables(const std::string& own_address) cons
 }
 
 void MemberNode::round_started() {
-  RoundStarted started{.round = plan_.round, .pids = {}};
+  RoundStarted started{.round = round_.number, .pids = {}};
   for (const Worker& worker : node_.crew()->workers()) started.pids.push_back(worker.child.pid);
   member_->tell(started);
 }
 
 void MemberNode::worker_failed(const Worker& worker) {
-  if (member_) member_->tell(WorkerFailed{plan_.round, worker.placement.rank, worker.status.text()});
+  if (member_) member_->tell(WorkerFailed{round_.number, worker.placement.rank, worker.status.text()});
 }
 
 void MemberNode::round_ended(const std::optional<Error>& error) {
   in_round_ = false;
   if (error_ || end_) return node_.finish();
   Crew* crew = node_.crew();
-  RoundEnded ended{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = {}};
+  RoundEnded ended{.round = round_.number, .succeeded = false, .outcomes = {}, .start_error = {}};
   if (error) ended.start_error = error->text();
-  if (crew != nullptr && crew->plan().round == plan_.round) {
+  if (crew != nullptr && crew->round().number == round_.number) {
     ended.succeeded = !error && !crew->anyone_failed() && crew->workers().size() == static_cast<size_t>(job_.workers);
     ended.outcomes = report::encode_outcomes(crew->outcomes(node_.console().log()));
   }
@@ -250,11 +242,11 @@ void MemberNode::round_ended(const std::optional<Error>& error) {
 }
 
 void MemberNode::on(const StopRound& stop) {
-  if (!in_round_ || stop.round != plan_.round) return;
+  if (!in_round_ || stop.round != round_.number) return;
   if (!started_) {  // no error of its own
     reach_.reset();
     in_round_ = false;
-    return member_->tell(RoundEnded{.round = plan_.round, .succeeded = false, .outcomes = {}, .start_error = {}});
+    return member_->tell(RoundEnded{.round = round_.number, .succeeded = false, .outcomes = {}, .start_error = {}});
   }
   node_.console().log().debug("round {} is stopped: {}", stop.round, stop.reason);
   node_.stop_round(stop.signal, stop.grace);

@@ -11,9 +11,9 @@ class OneNode final : public Director {
  public:
   OneNode(NodeControl& node, const job::JobSpec& job, int warden_pid)
       : node_(node), job_(job), warden_pid_(warden_pid) {
-    plan_.world_size = plan_.role_world_size = job.workers;
-    plan_.master_addr = job.master_addr;
-    plan_.job = random_job_id();
+    round_.world_size = round_.role_world_size = job.workers;
+    round_.master_addr = job.master_addr;
+    round_.job = random_job_id();
   }
 
   void begin() override { start(); }
@@ -22,7 +22,7 @@ class OneNode final : public Director {
   void round_ended(const std::optional<Error>& error) override;
   void stop_asked(int /*signal*/) override { failed_first_ = node_.crew() != nullptr && node_.crew()->anyone_failed(); }
   int conclude(Conclusion& conclusion, const std::optional<Error>& error) override;
-  Conclusion::Count count() const override { return {.round = plan_.round, .restarts = plan_.restarts}; }
+  Conclusion::Count count() const override { return {.round = round_.number, .restarts = round_.restarts}; }
 
  private:
   void start();
@@ -32,7 +32,7 @@ class OneNode final : public Director {
   NodeControl& node_;
   const job::JobSpec& job_;
   int warden_pid_;
-  job::RoundPlan plan_;
+  job::Round round_;
   bool failed_first_ = false;  // a worker had failed before the first signal that asked us to end
   std::optional<Error> start_error_;
   std::vector<report::WorkerOutcome> outcomes_;
@@ -46,9 +46,9 @@ void OneNode::start() {
     start_error_ = port.error();
     return node_.finish();
   }
-  plan_.master_port = *port;
-  node_.events().rendezvous(Clock::now() - begin, plan_.restarts);
-  node_.start_round(plan_);
+  round_.master_port = *port;
+  node_.events().rendezvous(Clock::now() - begin, round_.restarts);
+  node_.start_round(round_);
 }
 
 void OneNode::round_ended(const std::optional<Error>& error) {
@@ -63,7 +63,7 @@ bool OneNode::restart_after_failure() {
   verdict_ = report::judge(outcomes_);
   const report::WorkerOutcome& root = outcomes_[verdict_.root];
   if (!signalled()) node_.voice().failed(root, job_.command.program);
-  RestartDecision decision = decide_restart(plan_.restarts, job_.max_restarts, signalled());
+  RestartDecision decision = decide_restart(round_.restarts, job_.max_restarts, signalled());
   log.debug("root cause: {}", verdict_.reason);
   if (!decision.restart) {
     log.debug("no restart: {}", decision.reason);
@@ -72,15 +72,15 @@ bool OneNode::restart_after_failure() {
   node_.voice().restarting(decision.reason, root);
   // torchrun says nothing of a round that is not the last.
   if (job_.flavor == job::Flavor::kMuster) node_.crew()->record_ends(node_.events(), true);
-  ++plan_.restarts;
-  ++plan_.round;
+  ++round_.restarts;
+  ++round_.number;
   return true;
 }
 
 int OneNode::conclude(Conclusion& conclusion, const std::optional<Error>& error) {
   if (error) return conclusion.not_started(*error);
   if (start_error_) return conclusion.not_started(*start_error_);
-  bool restarts_left = plan_.restarts < job_.max_restarts;
+  bool restarts_left = round_.restarts < job_.max_restarts;
   Crew& crew = *node_.crew();
   switch (ending_of(crew.anyone_failed(), signalled(), failed_first_, restarts_left)) {
     case Ending::kSucceeded:

@@ -117,7 +117,7 @@ class Supervisor final : public NodeControl {
   Result<void> join_job(const std::string& id) override;
   Result<uint16_t> open_store(const StoreAccess& access) override;
   void close_store() override { store_.reset(); }
-  void start_round(const job::RoundPlan& plan) override;
+  void start_round(const job::Round& round) override;
   void stop_round(int signal, Duration grace) override;
   void finish() override;
 
@@ -128,8 +128,8 @@ class Supervisor final : public NodeControl {
   Result<void> start_file_timers();
   void timer_expired(const TimerRequest& timer);
   Result<void> make_layout();
-  Result<void> try_start_round(const job::RoundPlan& plan);
-  Result<std::string> make_attempt(const job::RoundPlan& plan);
+  Result<void> try_start_round(const job::Round& round);
+  Result<std::string> make_attempt(const job::Round& round);
   std::string go_on_without_logs(const std::string& directory);
   Duration disk_patience() const;
 
@@ -350,11 +350,11 @@ std::string Supervisor::go_on_without_logs(const std::string& directory) {
   return fmt::format("no log files from now on: {} is on a file system that does not respond", directory);
 }
 
-void Supervisor::start_round(const job::RoundPlan& plan) {
+void Supervisor::start_round(const job::Round& round) {
   state_ = State::kStarting;
   start_error_.reset();
   spawning_ = true;
-  if (auto started = try_start_round(plan); !started) start_error_ = started.error();
+  if (auto started = try_start_round(round); !started) start_error_ = started.error();
   spawning_ = false;
   if (start_error_) {
     stop_workers(SIGKILL, Duration(0));
@@ -365,18 +365,18 @@ void Supervisor::start_round(const job::RoundPlan& plan) {
   if (!crew_ || crew_->running() == 0) loop_.defer([this] { end_round(); });
 }
 
-Result<void> Supervisor::try_start_round(const job::RoundPlan& plan) {
+Result<void> Supervisor::try_start_round(const job::Round& round) {
   TimePoint begin = Clock::now();
   if (timers_) timers_->clear();
   end_kept_children();
   crew_.reset();  // whatever fails now is not the last round's
-  MUSTER_TRY(std::string note, make_attempt(plan));
+  MUSTER_TRY(std::string note, make_attempt(round));
   if (!note.empty()) console_.log().warn("{}", note);
-  crew_ = std::make_unique<Crew>(job_, *layout_, *output_, plan, timers_ ? timers_->path() : std::string());
+  crew_ = std::make_unique<Crew>(job_, *layout_, *output_, round, timers_ ? timers_->path() : std::string());
   stopper_.emplace(loop_, voice_, *crew_, [this](Worker& worker) { worker_is_gone(worker); });
-  events_->ranks_assigned(Clock::now() - begin, plan);
+  events_->ranks_assigned(Clock::now() - begin, round);
   // For all log files of the round together: the coordinator's Pings wait meanwhile.
-  const TimePoint files_until = plan.lease == Duration::zero() ? TimePoint::max() : Clock::now() + plan.lease / 2;
+  const TimePoint files_until = round.lease == Duration::zero() ? TimePoint::max() : Clock::now() + round.lease / 2;
   for (int i = 0; i < job_.workers; ++i) {
     take_signals();
     if (state_ != State::kStarting) break;
@@ -384,22 +384,22 @@ Result<void> Supervisor::try_start_round(const job::RoundPlan& plan) {
     output_->set_patience(std::clamp(files_until - Clock::now(), Duration::zero(), disk_patience()));
     MUSTER_TRY(Worker * worker, crew_->start_next(cpus_.empty() ? std::vector<int>() : cpus_[static_cast<size_t>(i)]));
     loop_.watch(worker->child.pidfd.get(), EPOLLIN, [this, worker](uint32_t) { worker_may_have_ended(*worker); });
-    events_->worker_started(worker->placement, worker->child.pid, plan.restarts);
+    events_->worker_started(worker->placement, worker->child.pid, round.restarts);
   }
   watch_memory();
   return {};
 }
 
 // The directories of the round's log files. A thread makes them in a copy of the layout, which may outlive us.
-Result<std::string> Supervisor::make_attempt(const job::RoundPlan& plan) {
+Result<std::string> Supervisor::make_attempt(const job::Round& round) {
   struct Made {
     output::LogLayout layout;
     Result<std::string> note;
   };
   auto made = call_with_deadline<Made>(
       Deadline::in(disk_patience()),
-      [layout = *layout_, round = plan.round, workers = job_.workers, first = plan.first_rank]() mutable {
-        auto note = layout.make_attempt(round, workers, first);
+      [layout = *layout_, number = round.number, workers = job_.workers, first = round.first_rank]() mutable {
+        auto note = layout.make_attempt(number, workers, first);
         return Made{std::move(layout), std::move(note)};
       });
   if (!made) return go_on_without_logs(layout_->run_dir());
@@ -612,7 +612,7 @@ int Supervisor::conclude() {
 // One node speaks for all of a job: that of rank 0.
 void Supervisor::tell_logs() {
   if (job_.flavor != job::Flavor::kMuster || job_.output.log_dir.empty() || layout_->disabled()) return;
-  if (!crew_ || crew_->plan().first_rank != 0) return;
+  if (!crew_ || crew_->round().first_rank != 0) return;
   // If the file system does not respond, nothing is known to be missing.
   auto there = call_with_deadline<bool>(Deadline::in(kLastLookTime), [path = layout_->run_dir()] {
     return ::access(path.c_str(), F_OK) == 0 || errno != ENOENT;

@@ -54,15 +54,15 @@ Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process:
   const job::JobSpec& job = plan.job;
   MUSTER_TRY(std::vector<std::vector<int>> cpus, job::cpus_of_workers(job));
   if (cpus.empty()) cpus.assign(static_cast<size_t>(job.workers), process::affinity_cpus());
-  job::RoundInfo round;
-  round.master_addr = job.master_addr;
-  round.master_port = job.master_port;
-  round.job = kChosenAtStart;
-  round.host = net::hostname();
+  const job::Round round{.world_size = job.workers,
+                         .role_world_size = job.workers,
+                         .master_port = job.master_port,
+                         .master_addr = job.master_addr,
+                         .job = std::string(kChosenAtStart)};
   std::vector<WorkerPlan> workers;
   for (int rank = 0; rank < job.workers; ++rank) {
     const auto index = static_cast<size_t>(rank);
-    const job::Placement placement = job::place_on_one_node(rank, job.workers);
+    const job::Placement placement = job::place_worker(round, rank, job.workers);
     const Environment environment = job::worker_environment(job, round, placement);
     workers.push_back({rank, cpus[index], gpu_of(gpus, index), command_line(job, rank, environment),
                        added_variables(plan, environment)});

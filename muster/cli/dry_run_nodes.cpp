@@ -84,10 +84,8 @@ std::string_view known_later(const JobPlan& plan, std::string_view name) {
 
 // What every worker finds beyond the environment around muster.
 Environment environment_of_workers(const JobPlan& plan) {
-  job::RoundInfo round;
-  round.job = kChosenAtStart;
-  round.master_addr = plan.job.master_addr;
-  round.master_port = plan.job.master_port;
+  const job::Round round{
+      .master_port = plan.job.master_port, .master_addr = plan.job.master_addr, .job = std::string(kChosenAtStart)};
   Environment all = added_variables(plan, job::worker_environment(plan.job, round, {}));
   constexpr std::string_view kGiven = "--env=";  // what a launcher tells its agents
   for (const std::string& word : plan.forwarded)

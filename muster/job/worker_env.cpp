@@ -31,16 +31,16 @@ void set_ranks(Environment& environment, const JobSpec& job, const Placement& pl
   set(environment, "ROLE_WORLD_SIZE", placement.role_world_size);
 }
 
-void set_torchelastic(Environment& environment, const JobSpec& job, const RoundInfo& round) {
+void set_torchelastic(Environment& environment, const JobSpec& job, const Round& round, const WorkerFiles& files) {
   environment.set("MASTER_ADDR", round.master_addr);
   set(environment, "MASTER_PORT", round.master_port);
-  set(environment, "TORCHELASTIC_RESTART_COUNT", round.restart_count);
+  set(environment, "TORCHELASTIC_RESTART_COUNT", round.restarts);
   set(environment, "TORCHELASTIC_MAX_RESTARTS", job.max_restarts);
   environment.set("TORCHELASTIC_RUN_ID", job.run_id);
   environment.set("TORCHELASTIC_USE_AGENT_STORE", job.store_host == StoreHost::kAgent ? "True" : "False");
-  environment.set("TORCHELASTIC_ERROR_FILE", round.error_file);
+  environment.set("TORCHELASTIC_ERROR_FILE", files.error);
   if (!job.signals_text.empty()) environment.set("TORCHELASTIC_SIGNALS_TO_HANDLE", job.signals_text);
-  if (!round.timer_file.empty()) environment.set("TORCHELASTIC_TIMER_FILE", round.timer_file);
+  if (!files.timer.empty()) environment.set("TORCHELASTIC_TIMER_FILE", files.timer);
   std::string_view nccl = nccl_error_handling_name(job.torch_version);
   if (!job.environment.has(nccl)) environment.set(nccl, "1");
 }
@@ -57,9 +57,7 @@ void set_virtual_device(Environment& environment, const JobSpec& job, int local_
   environment.set("CUDA_VISIBLE_DEVICES", std::string(index < devices.size() ? trim(devices[index]) : ""));
 }
 
-std::string worker_id(const RoundInfo& round, int rank) {
-  return fmt::format("{}.{}.{}", round.job, round.round, rank);
-}
+std::string worker_id(const Round& round, int rank) { return fmt::format("{}.{}.{}", round.job, round.number, rank); }
 
 // The job of the scheduler that an environment belongs to; empty: none.
 std::string scheduler_job(const Environment& environment) {
@@ -73,32 +71,17 @@ std::string depth_of_workers(const Environment& environment) {
   return fmt::format("{}{}{}", nesting_depth(environment) + 1, job.empty() ? "" : "@", job);
 }
 
-void set_muster(Environment& environment, const JobSpec& job, const RoundInfo& round, const Placement& placement) {
+void set_muster(Environment& environment, const JobSpec& job, const Round& round, const Placement& placement) {
   environment.set("MUSTER_VERSION", std::string(version()));
   environment.set("MUSTER_JOB", round.job);
   environment.set("MUSTER_WORKER", worker_id(round, placement.rank));
-  set(environment, "MUSTER_ROUND", round.round);
-  environment.set("MUSTER_HOST", round.host);
+  set(environment, "MUSTER_ROUND", round.number);
+  environment.set("MUSTER_HOST", job.host);
   environment.set("MUSTER_DEPTH", depth_of_workers(job.environment));
   if (!job.environment.has("MUSTER_ATTEMPT")) set(environment, "MUSTER_ATTEMPT", 0);
 }
 
 }  // namespace
-
-Placement place_worker(const RoundPlan& plan, int local_rank, int local_workers) {
-  return {.rank = plan.first_rank + local_rank,
-          .local_rank = local_rank,
-          .world_size = plan.world_size,
-          .local_world_size = local_workers,
-          .group_rank = plan.group_rank,
-          .group_world_size = plan.group_world_size,
-          .role_rank = plan.first_role_rank + local_rank,
-          .role_world_size = plan.role_world_size};
-}
-
-Placement place_on_one_node(int rank, int workers) {
-  return place_worker({.world_size = workers, .role_world_size = workers}, rank, workers);
-}
 
 int nesting_depth(const Environment& environment) {
   constexpr int64_t kMost = 1'000'000;
@@ -110,11 +93,12 @@ int nesting_depth(const Environment& environment) {
   return static_cast<int>(std::clamp<int64_t>(parse_int(counted->substr(0, at)).value_or(0), 0, kMost));
 }
 
-Environment worker_environment(const JobSpec& job, const RoundInfo& round, const Placement& placement) {
+Environment worker_environment(const JobSpec& job, const Round& round, const Placement& placement,
+                               const WorkerFiles& files) {
   Environment environment = job.environment;
   if (job.ranked) {
     set_ranks(environment, job, placement);
-    set_torchelastic(environment, job, round);
+    set_torchelastic(environment, job, round, files);
   }
   if (job.virtual_local_rank) set_virtual_device(environment, job, placement.local_rank);
   set_muster(environment, job, round, placement);
@@ -131,7 +115,7 @@ bool is_computed(std::string_view name, bool ranked) {
   return worker_environment(job, {}, {}).get(name) != given;
 }
 
-std::string worker_marker(const RoundInfo& round, int rank) { return "MUSTER_WORKER=" + worker_id(round, rank); }
+std::string worker_marker(const Round& round, int rank) { return "MUSTER_WORKER=" + worker_id(round, rank); }
 
 Result<void> check_environment(const JobSpec& job) {
   const std::string* devices = job.environment.find("CUDA_VISIBLE_DEVICES");

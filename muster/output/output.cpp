@@ -50,10 +50,10 @@ struct Output::Impl {
   int unlogged_round = -1;      // the file system did not respond when a log file of this round was to be opened
   uint64_t dropped_before = 0;  // by streams that are gone
 
-  WorkerStream::Options stream_options(const job::RoundInfo& round, const job::Placement& placement, job::Stream stream,
+  WorkerStream::Options stream_options(const job::Round& round, const job::Placement& placement, job::Stream stream,
                                        const StreamPlan& plan, const void* writer) const;
-  Result<int> open_stream(const job::RoundInfo& round, const job::Placement& placement, job::Stream stream,
-                          Worker& worker, Deadline deadline);
+  Result<int> open_stream(const job::Round& round, const job::Placement& placement, job::Stream stream, Worker& worker,
+                          Deadline deadline);
   Result<void> open_stdin(const job::Placement& placement, Worker& worker, WorkerStdio& stdio);
   Result<void> open_filters(int round, Deadline deadline);
   void go_on_without_files(int round, const Error& why);
@@ -63,13 +63,13 @@ struct Output::Impl {
   uint64_t log_cap() const { return job.flavor == job::Flavor::kMuster ? job.output.cap : 0; }
 };
 
-WorkerStream::Options Output::Impl::stream_options(const job::RoundInfo& round, const job::Placement& placement,
+WorkerStream::Options Output::Impl::stream_options(const job::Round& round, const job::Placement& placement,
                                                    job::Stream stream, const StreamPlan& plan,
                                                    const void* writer) const {
   WorkerStream::Options options{.plan = plan, .stream = stream, .cap = log_cap(), .writer = writer};
   options.name = fmt::format("rank {} {}", placement.rank, stream == job::Stream::kStdout ? "stdout" : "stderr");
   if (plan.labelled) options.label = worker_label(job, placement, hostname);
-  if (plan.file) options.log_path = layout.stream_file(round.round, placement.local_rank, stream);
+  if (plan.file) options.log_path = layout.stream_file(round.number, placement.local_rank, stream);
   bool lines = plan.console && plan.style == StreamPlan::Style::kLines;
   bool terminal = context.console.is_terminal(stream);
   const bool progress = lines && placement.rank == job.output.progress_rank;
@@ -90,9 +90,9 @@ Result<int> Output::Impl::null_fd() {
 }
 
 // The descriptor for the child; -1: ours.
-Result<int> Output::Impl::open_stream(const job::RoundInfo& round, const job::Placement& placement, job::Stream stream,
+Result<int> Output::Impl::open_stream(const job::Round& round, const job::Placement& placement, job::Stream stream,
                                       Worker& worker, Deadline deadline) {
-  const bool no_files = layout.disabled() || unlogged_round == round.round;
+  const bool no_files = layout.disabled() || unlogged_round == round.number;
   StreamPlan plan = plan_stream(job, placement.local_rank, stream, no_files, context.console.is_terminal(stream));
   if (plan.source == StreamPlan::Source::kInherit) return -1;
   if (plan.source == StreamPlan::Source::kNull) return null_fd();
@@ -102,7 +102,7 @@ Result<int> Output::Impl::open_stream(const job::RoundInfo& round, const job::Pl
   opened = std::make_unique<WorkerStream>(context, stream_options(round, placement, stream, plan, writer));
   auto result = opened->open(deadline);
   if (!result && result.error().kind == ErrorKind::kTimeout && plan.file) {
-    go_on_without_files(round.round, result.error());
+    go_on_without_files(round.number, result.error());
     opened.reset();
     return open_stream(round, placement, stream, worker, deadline);
   }
@@ -178,14 +178,14 @@ Output::~Output() {
 
 void Output::set_patience(Duration patience) { impl_->patience = patience; }
 
-Result<WorkerStdio> Output::open(const job::RoundInfo& round, const job::Placement& placement) {
+Result<WorkerStdio> Output::open(const job::Round& round, const job::Placement& placement) {
   drain(placement.local_rank);
   for (auto& stream : impl_->workers[placement.local_rank].streams) {
     if (stream) impl_->dropped_before += stream->dropped_lines();
     stream.reset();
   }
   const Deadline deadline = Deadline::in(impl_->patience);
-  MUSTER_TRY_VOID(impl_->open_filters(round.round, deadline));
+  MUSTER_TRY_VOID(impl_->open_filters(round.number, deadline));
   Impl::Worker& worker = impl_->workers[placement.local_rank];
   WorkerStdio stdio;
   MUSTER_TRY(stdio.stdout_fd, impl_->open_stream(round, placement, job::Stream::kStdout, worker, deadline));

@@ -42,7 +42,7 @@ class Output {
   void set_patience(Duration patience);
   // Opens the streams of one worker of a round. The child's ends are valid until child_started(). If a log file cannot be
   // opened in time, this worker and those that follow in the round write to the console only, which is said.
-  Result<WorkerStdio> open(const job::RoundInfo& round, const job::Placement& placement);
+  Result<WorkerStdio> open(const job::Round& round, const job::Placement& placement);
   void child_started(int local_rank);
 
   // Reads what the workers have written to stderr by now, even if the console is behind: what comes later was written

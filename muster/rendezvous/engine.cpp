@@ -176,15 +176,15 @@ void Engine::open_round(const Decision& decision) {
 }
 
 void Engine::start_round(uint16_t port) {
-  std::vector<StartRound> starts = place(state_, state_.members, state_.round, state_.restarts);
+  std::vector<job::Round> rounds = place(state_, state_.members, state_.round, state_.restarts);
   const NodeId first = state_.members.front();
   for (size_t i = 0; i < state_.members.size(); ++i) {
     const NodeId node = state_.members[i];
-    starts[i].master_port = port;
-    starts[i].own_address = routes_.own_address(node);
-    starts[i].master_addresses =
-        options_.master_addr.empty() ? routes_.towards(node, first) : std::vector{options_.master_addr};
-    links_.tell({node}, starts[i]);
+    rounds[i].master_port = port;
+    links_.tell({node}, StartRound{.round = std::move(rounds[i]),
+                                   .master_addresses = options_.master_addr.empty() ? routes_.towards(node, first)
+                                                                                    : std::vector{options_.master_addr},
+                                   .own_address = routes_.own_address(node)});
   }
   round_running(state_);
 }

@@ -308,6 +308,6 @@ bool had_enough(const State& state);
 bool is_spare(const State& state, NodeId node);
 
 // The rank arithmetic of one round: by group rank. Addresses and the port are left to the caller. Pure.
-std::vector<StartRound> place(const State& state, const std::vector<NodeId>& members, int round, int restarts);
+std::vector<job::Round> place(const State& state, const std::vector<NodeId>& members, int round, int restarts);
 
 }  // namespace muster::rendezvous

@@ -89,27 +89,27 @@ std::vector<NodeId> choose_members(const State& state, const MembershipOptions& 
   return by_rank;
 }
 
-std::vector<StartRound> place(const State& state, const std::vector<NodeId>& members, int round, int restarts) {
-  std::vector<StartRound> starts(members.size());
+std::vector<job::Round> place(const State& state, const std::vector<NodeId>& members, int round, int restarts) {
+  std::vector<job::Round> rounds(members.size());
   std::map<std::string, int> by_role;
   int world_size = 0;
   for (size_t rank = 0; rank < members.size(); ++rank) {
     const Join& join = state.nodes.at(members[rank]).join;
     int& in_role = by_role[join.role];
-    starts[rank].round = round;
-    starts[rank].restarts = restarts;
-    starts[rank].group_rank = static_cast<int>(rank);
-    starts[rank].group_world_size = static_cast<int>(members.size());
-    starts[rank].first_rank = world_size;
-    starts[rank].first_role_rank = in_role;
+    rounds[rank].number = round;
+    rounds[rank].restarts = restarts;
+    rounds[rank].group_rank = static_cast<int>(rank);
+    rounds[rank].group_world_size = static_cast<int>(members.size());
+    rounds[rank].first_rank = world_size;
+    rounds[rank].first_role_rank = in_role;
     world_size += join.workers;
     in_role += join.workers;
   }
   for (size_t rank = 0; rank < members.size(); ++rank) {
-    starts[rank].world_size = world_size;
-    starts[rank].role_world_size = by_role[state.nodes.at(members[rank]).join.role];
+    rounds[rank].world_size = world_size;
+    rounds[rank].role_world_size = by_role[state.nodes.at(members[rank]).join.role];
   }
-  return starts;
+  return rounds;
 }
 
 }  // namespace muster::rendezvous

@@ -158,16 +158,16 @@ void fields(A& io, M& message) {
     io.number(message.round, 0, kAny);
     io.texts(message.members);
   } else if constexpr (std::is_same_v<T, StartRound>) {
-    io.number(message.round, 0, kAny);
-    io.number(message.restarts, 0, kAny);
-    io.number(message.first_rank, 0, kAny);
-    io.number(message.world_size, 1, kAny);
-    io.number(message.group_rank, 0, kAny);
-    io.number(message.group_world_size, 1, kAny);
-    io.number(message.first_role_rank, 0, kAny);
-    io.number(message.role_world_size, 1, kAny);
+    io.number(message.round.number, 0, kAny);
+    io.number(message.round.restarts, 0, kAny);
+    io.number(message.round.first_rank, 0, kAny);
+    io.number(message.round.world_size, 1, kAny);
+    io.number(message.round.group_rank, 0, kAny);
+    io.number(message.round.group_world_size, 1, kAny);
+    io.number(message.round.first_role_rank, 0, kAny);
+    io.number(message.round.role_world_size, 1, kAny);
     io.texts(message.master_addresses);
-    io.port(message.master_port);
+    io.port(message.round.master_port);
     io.text(message.own_address);
   } else if constexpr (std::is_same_v<T, StopRound>) {
     io.number(message.round, 0, kAny);

@@ -9,6 +9,7 @@
 
 #include "muster/base/clock.h"
 #include "muster/base/result.h"
+#include "muster/job/round.h"
 
 namespace muster::rendezvous {
 
@@ -88,14 +89,9 @@ struct OpenStore {
   std::vector<std::string> members;  // numeric addresses that may connect
 };
 struct StartRound {
-  int round = 0;
-  int restarts = 0;
-  int first_rank = 0, world_size = 1;
-  int group_rank = 0, group_world_size = 1;
-  int first_role_rank = 0, role_world_size = 1;
+  job::Round round;                           // without the agent's part
   std::vector<std::string> master_addresses;  // candidates, best first; the agent gives out the first that it reaches
-  uint16_t master_port = 0;
-  std::string own_address;  // this node's, as its peers reach it
+  std::string own_address;                    // this node's, as its peers reach it
 };
 struct StopRound {
   int round = 0;

@@ -187,9 +187,9 @@ void Events::rendezvous(Duration took, int restart_count) {
   if (enabled()) record({.state = "RENDEZVOUS", .restart_count = restart_count, .took = took});
 }
 
-void Events::ranks_assigned(Duration took, const job::RoundPlan& plan) {
-  if (enabled()) record({.state = "ASSIGN_WORKER_RANKS", .restart_count = plan.restarts, .took = took});
-  group_ = {plan.group_rank, plan.group_world_size};
+void Events::ranks_assigned(Duration took, const job::Round& round) {
+  if (enabled()) record({.state = "ASSIGN_WORKER_RANKS", .restart_count = round.restarts, .took = took});
+  group_ = {round.group_rank, round.group_world_size};
 }
 
 void Events::worker_started(const job::Placement& placement, int pid, int restart_count) {

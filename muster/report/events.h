@@ -55,7 +55,7 @@ class Events {
   static Result<Events> open(const job::JobSpec& job, output::Console& console, Send send = {});
 
   void rendezvous(Duration took, int restart_count);
-  void ranks_assigned(Duration took, const job::RoundPlan& plan);
+  void ranks_assigned(Duration took, const job::Round& round);
   void worker_started(const job::Placement& placement, int pid, int restart_count);
   // raw_error: the error file's text, empty for none. A worker that ended well in a job that failed is TERMINATED.
   void worker_ended(const job::Placement& placement, int pid, process::ExitStatus status, const std::string& raw_error,

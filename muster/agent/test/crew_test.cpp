@@ -48,7 +48,7 @@ class CrewTest : public ::testing::Test {
     job_.output.inherit_plain_streams = true;
     layout_.emplace(*output::LogLayout::create(job_));
     output_ = std::make_unique<output::Output>(loop_, console_, job_, *layout_);
-    crew_ = std::make_unique<Crew>(job_, *layout_, *output_, job::RoundPlan{.world_size = 2, .job = "crew-test"}, "");
+    crew_ = std::make_unique<Crew>(job_, *layout_, *output_, job::Round{.world_size = 2, .job = "crew-test"}, "");
     for (int i = 0; i < job_.workers; ++i) ASSERT_TRUE(crew_->start_next({}));
     for (Worker& worker : crew_->workers()) ASSERT_TRUE(wait_until([&] { return crew_->collect(worker); }));
   }

@@ -16,21 +16,15 @@ JobSpec job_of_two() {
   job.workers = 2;
   job.run_id = "r1";
   job.max_restarts = 3;
+  job.host = "n1.site";
   job.signals_text = "SIGTERM,SIGINT";
   job.environment = {{"HOME", "/home/ada"}, {"RANK", "77"}, {"PATH", "/bin"}};
   return job;
 }
 
-RoundInfo second_round() {
-  return {.round = 1,
-          .restart_count = 1,
-          .master_addr = "n1",
-          .master_port = 29501,
-          .error_file = "/logs/attempt_1/1/error.json",
-          .timer_file = "",
-          .job = "abc",
-          .host = "n1.site"};
-}
+Round second_round() { return {.number = 1, .restarts = 1, .master_port = 29501, .master_addr = "n1", .job = "abc"}; }
+
+WorkerFiles error_file() { return {.error = "/logs/attempt_1/1/error.json"}; }
 
 Placement second_worker() {
   return {.rank = 5,
@@ -44,10 +38,10 @@ Placement second_worker() {
 }
 
 // Also proves that no name is set twice: exec would hand on both and getenv() would find either.
-std::map<std::string, std::string> environment_of(const JobSpec& job, const RoundInfo& round = second_round(),
+std::map<std::string, std::string> environment_of(const JobSpec& job, const WorkerFiles& files = error_file(),
                                                   const Placement& placement = second_worker()) {
   std::map<std::string, std::string> variables;
-  for (auto& [name, value] : worker_environment(job, round, placement))
+  for (auto& [name, value] : worker_environment(job, second_round(), placement, files))
     EXPECT_TRUE(variables.emplace(name, value).second) << name << " is set twice";
   return variables;
 }
@@ -95,11 +89,9 @@ TEST(WorkerEnvironment, EverythingSetIsDeclared) {
   JobSpec job = job_of_two();
   job.environment = {};
   job.virtual_local_rank = true;
-  RoundInfo round = second_round();
-  round.timer_file = "/tmp/timer";
   for (const char* torch : {"2.0.1", "2.13.0"}) {
     job.torch_version = torch;
-    for (auto& [name, value] : worker_environment(job, round, second_worker())) {
+    for (auto& [name, value] : worker_environment(job, second_round(), second_worker(), {.timer = "/tmp/timer"})) {
       bool declared = false;
       for (const Variable& variable : declared_variables())
         declared |= variable.name == name && variable.set_by == kSetByMuster;
@@ -147,18 +139,15 @@ TEST(WorkerEnvironment, StoreInAWorker) {
 }
 
 TEST(WorkerEnvironment, ErrorFileIsSetButEmptyWithoutLogs) {
-  RoundInfo round = second_round();
-  round.error_file.clear();
-  auto env = environment_of(job_of_two(), round);
+  auto env = environment_of(job_of_two(), {});
   ASSERT_TRUE(env.contains("TORCHELASTIC_ERROR_FILE"));
   EXPECT_EQ(env["TORCHELASTIC_ERROR_FILE"], "");
 }
 
 TEST(WorkerEnvironment, TimerFileOnlyWhereThereIsOne) {
   EXPECT_FALSE(environment_of(job_of_two()).contains("TORCHELASTIC_TIMER_FILE"));
-  RoundInfo round = second_round();
-  round.timer_file = "/tmp/watchdog_timer_1";
-  EXPECT_EQ(environment_of(job_of_two(), round)["TORCHELASTIC_TIMER_FILE"], "/tmp/watchdog_timer_1");
+  const WorkerFiles files{.timer = "/tmp/watchdog_timer_1"};
+  EXPECT_EQ(environment_of(job_of_two(), files)["TORCHELASTIC_TIMER_FILE"], "/tmp/watchdog_timer_1");
 }
 
 TEST(WorkerEnvironment, NcclVariableHasTheNameOfTheTorchVersion) {

@@ -207,8 +207,8 @@ TEST_F(OutputTest, ALineLeftUnfinishedByOneRoundIsNotContinuedByTheNext) {
   ends_.clear();
   output_->drain(0);
   ASSERT_TRUE(layout_->make_attempt(1, 1));
-  job::RoundInfo round;
-  round.round = 1;
+  job::Round round;
+  round.number = 1;
   auto stdio = output_->open(round, {});
   ASSERT_TRUE(stdio);
   write_text(stdio->stdout_fd, "next\n");

@@ -139,7 +139,7 @@ TEST_F(CoordinatorTest, WordsOfOtherRoundsChangeNothing) {
   ASSERT_NE(node.last<OpenStore>(), nullptr);
   node.say(StoreOpened{.round = 0, .port = 4711, .error = {}});
   ASSERT_TRUE(until([&] { return node.last<StartRound>() != nullptr; }));
-  EXPECT_EQ(node.last<StartRound>()->master_port, 4711);
+  EXPECT_EQ(node.last<StartRound>()->round.master_port, 4711);
   node.say(WorkerFailed{.round = 3, .rank = 0, .what = "exit code 1"});
   node.say(RoundEnded{.round = 7, .succeeded = true, .outcomes = {}, .start_error = {}});
   settle(node);

@@ -397,9 +397,9 @@ TEST(Placement, RanksAndRolesAreCountedUp) {
   ASSERT_EQ(starts.size(), 3);
   std::vector<std::vector<int>> got;
   got.reserve(starts.size());
-  for (const StartRound& s : starts)
+  for (const job::Round& s : starts)
     got.push_back({s.group_rank, s.group_world_size, s.first_rank, s.world_size, s.first_role_rank, s.role_world_size,
-                   s.round, s.restarts});
+                   s.number, s.restarts});
   EXPECT_THAT(got, ElementsAre(ElementsAre(0, 3, 0, 9, 0, 6, 5, 2), ElementsAre(1, 3, 4, 9, 4, 6, 5, 2),
                                ElementsAre(2, 3, 6, 9, 0, 3, 5, 2)));
 }

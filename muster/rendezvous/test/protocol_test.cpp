@@ -23,7 +23,7 @@ std::vector<Message> one_of_each() {
       Welcome{9, "1b4e28ba", seconds(10), "10.0.0.2"},
       Refuse{"there are enough", "start fewer"},
       OpenStore{5, {"10.0.0.1", "10.0.0.2"}},
-      StartRound{6, 1, 8, 16, 1, 2, 4, 12, {"10.0.0.1", "192.168.0.1"}, 29500, "10.0.0.2"},
+      StartRound{{6, 1, 8, 16, 1, 2, 4, 12, 29500}, {"10.0.0.1", "192.168.0.1"}, "10.0.0.2"},
       StopRound{7, 9, seconds(30), "rank 3 failed"},
       PassSignal{64},
       EndJob{255, "the end", "why"},
@@ -96,16 +96,16 @@ TEST(Protocol, NoFieldIsForgotten) {
   EXPECT_EQ(open.round, 5);
   EXPECT_EQ(open.members, (std::vector<std::string>{"10.0.0.1", "10.0.0.2"}));
   auto start = std::get<StartRound>(*decode(encode(messages[9])));
-  EXPECT_EQ(start.round, 6);
-  EXPECT_EQ(start.restarts, 1);
-  EXPECT_EQ(start.first_rank, 8);
-  EXPECT_EQ(start.world_size, 16);
-  EXPECT_EQ(start.group_rank, 1);
-  EXPECT_EQ(start.group_world_size, 2);
-  EXPECT_EQ(start.first_role_rank, 4);
-  EXPECT_EQ(start.role_world_size, 12);
+  EXPECT_EQ(start.round.number, 6);
+  EXPECT_EQ(start.round.restarts, 1);
+  EXPECT_EQ(start.round.first_rank, 8);
+  EXPECT_EQ(start.round.world_size, 16);
+  EXPECT_EQ(start.round.group_rank, 1);
+  EXPECT_EQ(start.round.group_world_size, 2);
+  EXPECT_EQ(start.round.first_role_rank, 4);
+  EXPECT_EQ(start.round.role_world_size, 12);
   EXPECT_EQ(start.master_addresses, (std::vector<std::string>{"10.0.0.1", "192.168.0.1"}));
-  EXPECT_EQ(start.master_port, 29500);
+  EXPECT_EQ(start.round.master_port, 29500);
   EXPECT_EQ(start.own_address, "10.0.0.2");
   auto stop = std::get<StopRound>(*decode(encode(messages[10])));
   EXPECT_EQ(stop.round, 7);
@@ -174,13 +174,13 @@ TEST(Protocol, WhatIsOutOfRangeIsRefused) {
       StopRequest{0},
       StopRequest{65},
       OpenStore{0, std::vector<std::string>(65537)},
-      with<StartRound>([](StartRound& start) { start.world_size = 0; }),
-      with<StartRound>([](StartRound& start) { start.first_rank = -1; }),
-      with<StartRound>([](StartRound& start) { start.restarts = -1; }),
-      with<StartRound>([](StartRound& start) { start.group_rank = -1; }),
-      with<StartRound>([](StartRound& start) { start.group_world_size = 0; }),
-      with<StartRound>([](StartRound& start) { start.first_role_rank = -1; }),
-      with<StartRound>([](StartRound& start) { start.role_world_size = 0; }),
+      with<StartRound>([](StartRound& start) { start.round.world_size = 0; }),
+      with<StartRound>([](StartRound& start) { start.round.first_rank = -1; }),
+      with<StartRound>([](StartRound& start) { start.round.restarts = -1; }),
+      with<StartRound>([](StartRound& start) { start.round.group_rank = -1; }),
+      with<StartRound>([](StartRound& start) { start.round.group_world_size = 0; }),
+      with<StartRound>([](StartRound& start) { start.round.first_role_rank = -1; }),
+      with<StartRound>([](StartRound& start) { start.round.role_world_size = 0; }),
       StopRound{0, 0, {}, ""},
       PassSignal{-9},
       EndJob{256, ""},

@@ -88,16 +88,16 @@ void World::act_on(Life& life, Lease::State state) {
 }
 
 // It looks for rank 0's store first, which takes a moment.
-void World::told_to_start(Life& life, const StartRound& start) {
+void World::told_to_start(Life& life, const job::Round& start) {
   if (!life.alive) return;
   if (life.workers || life.starting)
-    violate(fmt::format("round {} starts on {} while {} runs", start.round, life.host->name, life.round));
-  if (start.restarts != truth_[start.round].restarts) violate("restart counts differ");
+    violate(fmt::format("round {} starts on {} while {} runs", start.number, life.host->name, life.round));
+  if (start.restarts != truth_[start.number].restarts) violate("restart counts differ");
   life.starting = true;
   life.failed = false;
-  life.round = start.round;
+  life.round = start.number;
   life.rank = start.group_rank;
-  after(random_.time(0, 0.1), [this, &life, round = start.round] { start_workers(life, round); });
+  after(random_.time(0, 0.1), [this, &life, round = start.number] { start_workers(life, round); });
 }
 
 void World::start_workers(Life& life, int round) {

@@ -226,7 +226,7 @@ void World::check_first_members(const std::vector<NodeId>& members) {
       violate(fmt::format("the first round is for {} and not for {}, which may come", *chosen.rbegin(), position));
 }
 
-void World::check_ranks(const std::vector<StartRound>& starts) {
+void World::check_ranks(const std::vector<job::Round>& starts) {
   std::map<std::string, int> in_role;
   int next = 0;
   for (size_t i = 0; i < starts.size(); ++i) {

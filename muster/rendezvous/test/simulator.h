@@ -149,7 +149,7 @@ class World {
   void agent_looks_again(Life& life);
   void act_on(Life& life, Lease::State state);
   void echo(Life& life, TimePoint sent, bool stands);
-  void told_to_start(Life& life, const StartRound& start);
+  void told_to_start(Life& life, const job::Round& start);
   void start_workers(Life& life, int round);
   void worker_ends(Life& life, int round, bool succeeds);
   void stop_workers(Life& life, int round);
@@ -177,7 +177,7 @@ class World {
   void apply(const Decision& decision);
   void open_round(const Decision& decision);
   void check_first_members(const std::vector<NodeId>& members);
-  void check_ranks(const std::vector<StartRound>& starts);
+  void check_ranks(const std::vector<job::Round>& starts);
   void start_round();
   void stop_round(const Decision& decision);
   void judge_round();
