@@ -96,6 +96,12 @@ FileTimers::FileTimers(net::EventLoop& loop, std::string path, Fd pipe, OnExpire
   loop_.watch(pipe_.get(), EPOLLIN, [this](uint32_t) { read(); });
 }
 
+Result<std::unique_ptr<FileTimers>> FileTimers::open_if_asked(net::EventLoop& loop, const Environment& environment,
+                                                              OnExpired on_expired) {
+  if (environment.get("TORCHELASTIC_ENABLE_FILE_TIMER") != "1") return std::unique_ptr<FileTimers>();
+  return open(loop, environment.get("TORCHELASTIC_TIMER_FILE").value_or(default_timer_file()), std::move(on_expired));
+}
+
 FileTimers::~FileTimers() {
   loop_.cancel(timer_);
   loop_.unwatch(pipe_.get());

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/net/event_loop.h"
 
@@ -47,6 +48,9 @@ class FileTimers {
 
   // Makes the pipe (0600) anew and removes it in the end.
   static Result<std::unique_ptr<FileTimers>> open(net::EventLoop& loop, std::string path, OnExpired on_expired);
+  // The same if the environment asks for it, as torch reads it; null if not.
+  static Result<std::unique_ptr<FileTimers>> open_if_asked(net::EventLoop& loop, const Environment& environment,
+                                                           OnExpired on_expired);
   ~FileTimers();
   FileTimers(const FileTimers&) = delete;
   FileTimers& operator=(const FileTimers&) = delete;

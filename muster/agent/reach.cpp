@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "muster/net/interfaces.h"
+#include "muster/net/resolve.h"
 #include "muster/net/socket.h"
 
 namespace muster::agent {
@@ -69,6 +71,13 @@ void Reach::all_tried() {
   addresses_ = std::exchange(silent_, {});
   current_ = 0;
   try_next();
+}
+
+bool own_name_is_reachable_from_elsewhere() {
+  auto addresses = net::resolve(net::hostname(), 0, Deadline::in(net::kOwnNameTime));
+  return addresses && std::ranges::any_of(*addresses, [](const net::Address& address) {
+           return !address.is_loopback() && net::is_own_address(address);
+         });
 }
 
 }  // namespace muster::agent

@@ -46,4 +46,7 @@ class Reach {
   std::string failures_;
 };
 
+// Whether another machine could connect to what this one's name resolves to. Asks the resolver, for seconds at most.
+bool own_name_is_reachable_from_elsewhere();
+
 }  // namespace muster::agent

@@ -161,4 +161,21 @@ void RoundStore::adopt(Fd socket, const net::Address& peer, std::string_view fir
   if (server_) server_->adopt(std::move(socket), peer, first_bytes);
 }
 
+Result<RoundStore> open_round_store(net::EventLoop& loop, Log& log, const job::JobSpec& job,
+                                    const std::vector<std::string>& members) {
+  RoundStore::Options options{
+      .host = job.store_host, .port = job.master_port, .accept_peer = only_members(members, log)};
+  if (job.membership) {
+    options.ports = job.membership->ports;
+    options.listens = !job.membership->store_on_coordinator_port;
+  }
+  auto opened = RoundStore::open(loop, log, options);
+  // All nodes are told the port by the launcher, so any will do.
+  const bool any_will_do = options.port != 0 && job.membership && job.membership->output_to_launcher;
+  if (opened || !any_will_do || opened.error().kind != ErrorKind::kUsage) return opened;
+  log.warn("--master-port: {}; taking a free one", opened.error().message);
+  options.port = 0;
+  return RoundStore::open(loop, log, options);
+}
+
 }  // namespace muster::agent

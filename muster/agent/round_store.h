@@ -41,6 +41,10 @@ class RoundStore {
   uint16_t port_ = 0;
 };
 
+// The store of the next round of a job, for its members (only_members()).
+Result<RoundStore> open_round_store(net::EventLoop& loop, Log& log, const job::JobSpec& job,
+                                    const std::vector<std::string>& members);
+
 // Every port of a range, from a random place on: jobs that share it do not all try the same ones first.
 std::vector<uint16_t> ports_to_try(const job::PortRange& range);
 

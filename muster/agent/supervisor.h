@@ -21,23 +21,11 @@ struct AgentContext {
   MakeCompanion make_companion = nullptr;  // what is to live beside the agent
 };
 
-// Runs the job's part on this node to its end: rounds of workers, signals, output. Call it in the agent process (see
-// warden.h). Blocks until nothing of the job is left here; returns muster's exit code. When a round starts, and what
-// follows when it has ended, is the director's business (director.h).
-//
-//   idle     ── the director starts a round ─────────────────────────────────▶ starting
-//   starting ── all workers spawned ─────────────────────────────────────────▶ running
-//   starting ── a spawn failed, a signal, or the director stops the round ───▶ stopping
-//   running  ── a worker failed, a signal, or the director stops the round ──▶ stopping
-//   running  ── the last worker exited with 0 ───────────────────────────────▶ idle, the director is told
-//   stopping ── all gone ────────────────────────────────────────────────────▶ idle, the director is told
-//   idle     ── the director has finished ───────────────────────────────────▶ draining
-//   draining ── the console has caught up, or a signal ──────────────────────▶ the director's last word, the exit code
-//
-// Stopping is SIGTERM (or the signal that came) to every worker's group, the grace, SIGKILL: see stopper.h.
-//
-// A round ends only when every process that its workers started is gone too. The warden's end ends everything, in
-// every state.
+// Runs the job's part on this node to its end: rounds of workers (round_runner.h), signals, output. Call it in the agent
+// process (see warden.h). Blocks until nothing of the job is left here; returns muster's exit code. The director
+// decides when a round starts, and what follows when it has ended (director.h). When it has ended the job, the agent
+// waits until the console has caught up, or a signal comes; then follows the director's last word. The warden's end ends
+// everything at any time.
 int run_job(const job::JobSpec& job, const AgentContext& context);
 
 }  // namespace muster::agent

@@ -1,76 +1,120 @@
 #include "muster/agent/crew.h"
 
-#include <gtest/gtest.h>
-#include <sys/prctl.h>
+#include <unistd.h>
 
 #include <fstream>
-#include <thread>
 
-#include "muster/output/console.h"
-#include "muster/output/test/output_harness.h"
-#include "muster/process/descendants.h"
+#include "muster/agent/test/shell_workers.h"
 
 namespace muster::agent {
 namespace {
 
-using output::testing::TemporaryDirectory;
-
-constexpr auto kSoon = std::chrono::seconds(30);
-
-template <typename Condition>
-bool wait_until(Condition condition) {
-  for (Deadline deadline = Deadline::in(kSoon); !condition(); std::this_thread::sleep_for(std::chrono::milliseconds(5)))
-    if (deadline.passed()) return false;
-  return true;
-}
+using testing::kSoon;
+using testing::kWait;
 
 bool runs(pid_t pid) { return ::kill(pid, 0) == 0; }
 
-// Workers of /bin/sh; each leaves a daemon whose pid it writes to the file of its rank.
-class CrewTest : public ::testing::Test {
+class CrewTest : public testing::ShellWorkers {
  protected:
-  void SetUp() override { ASSERT_TRUE(process::become_subreaper()); }
-  void TearDown() override {
-    process::kill_descendants(Deadline::in(kSoon));
-    ::prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
-  }
-
-  void start(const std::string& exit_codes) {
-    const std::string script = "cd " + directory_.path() +
-                               "; setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >$RANK.pid; set -- " +
-                               exit_codes + "; shift $RANK; exit $1";
-    job_.command.program = "/bin/sh";
-    job_.command.argv = {"sh", "-c", script};
-    job_.command.template_from = job_.command.argv.size();
-    job_.workers = 2;
-    job_.environment = {{"PATH", "/usr/bin:/bin"}};
-    job_.output.log_dir = "/dev/null";
-    job_.output.inherit_plain_streams = true;
-    layout_.emplace(*output::LogLayout::create(job_));
-    output_ = std::make_unique<output::Output>(loop_, console_, job_, *layout_);
-    crew_ = std::make_unique<Crew>(job_, *layout_, *output_, job::Round{.world_size = 2, .job = "crew-test"}, "");
+  void start(const std::string& script) {
+    prepare(script);
+    job_.host = "n1";
+    job::Round placed = round();
+    placed.first_rank = 4;
+    crew_ = std::make_unique<Crew>(job_, logs_->layout(), *output_, placed, "");
     for (int i = 0; i < job_.workers; ++i) ASSERT_TRUE(crew_->start_next({}));
-    for (Worker& worker : crew_->workers()) ASSERT_TRUE(wait_until([&] { return crew_->collect(worker); }));
   }
-
-  pid_t daemon(int rank) const {
+  // Each leaves a daemon whose pid it writes to the file of its local rank.
+  void start_and_leave(const std::string& exit_codes) {
+    start("setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >$LOCAL_RANK.pid; set -- " + exit_codes +
+          "; shift $LOCAL_RANK; exit $1");
+    ASSERT_TRUE(collect_all());
+  }
+  bool collect_all() {
+    return until([&] {
+      for (Worker& worker : crew_->workers())
+        if (worker.running) crew_->collect(worker);
+      return crew_->running() == 0;
+    });
+  }
+  bool both_up() {
+    return until([&] { return is_up(4) && is_up(5); });
+  }
+  pid_t daemon(int local_rank) const {
     pid_t pid = 0;
-    std::ifstream(directory_.path() + "/" + std::to_string(rank) + ".pid") >> pid;
+    std::ifstream(directory_.path() + "/" + std::to_string(local_rank) + ".pid") >> pid;
     EXPECT_GT(pid, 0);
     return pid;
   }
 
-  TemporaryDirectory directory_;
-  net::EventLoop loop_;
-  output::Console console_{loop_, output::Console::Options{}};
-  job::JobSpec job_;
-  std::optional<output::LogLayout> layout_;
-  std::unique_ptr<output::Output> output_;
   std::unique_ptr<Crew> crew_;
 };
 
+TEST_F(CrewTest, CollectsHowEachHasEnded) {
+  start("[ $RANK = 4 ] && exit 3; kill -9 $$");
+  EXPECT_EQ(crew_->running(), 2);
+  ASSERT_TRUE(collect_all());
+  EXPECT_TRUE(crew_->anyone_failed());
+  const auto outcomes = crew_->outcomes(console_.log());
+  ASSERT_EQ(outcomes.size(), 2U);
+  EXPECT_EQ(outcomes[0].rank, 4);
+  EXPECT_EQ(outcomes[0].local_rank, 0);
+  EXPECT_EQ(outcomes[0].host, "n1");
+  EXPECT_EQ(outcomes[0].status.code, 3);
+  EXPECT_EQ(outcomes[1].status.signal, SIGKILL);
+  EXPECT_FALSE(outcomes[1].stop_requested);
+  EXPECT_GE(outcomes[1].ended, outcomes[1].started);
+}
+
+TEST_F(CrewTest, AProgramThatIsNotThereIsNoWorker) {
+  start("exit 0");
+  ASSERT_TRUE(collect_all());
+  job_.command.program = "/nowhere/sh";
+  crew_ = std::make_unique<Crew>(job_, logs_->layout(), *output_, round(), "");
+  auto started = crew_->start_next({});
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(crew_->running(), 0);
+  EXPECT_TRUE(crew_->workers().empty());
+}
+
+TEST_F(CrewTest, AWorkerThatWasAskedIsNotedAsStopped) {
+  start(kWait);
+  ASSERT_TRUE(both_up());
+  crew_->ask(crew_->workers()[0], SIGTERM, Clock::now());
+  crew_->kill(crew_->workers()[1]);
+  ASSERT_TRUE(collect_all());
+  const auto outcomes = crew_->outcomes(console_.log());
+  EXPECT_EQ(outcomes[0].status.signal, SIGTERM);
+  EXPECT_TRUE(outcomes[0].stop_requested);
+  EXPECT_EQ(outcomes[1].status.signal, SIGKILL);
+  crew_->ask(crew_->workers()[1], SIGTERM, Clock::now());
+  EXPECT_FALSE(crew_->workers()[1].stop_requested) << "it had ended";
+}
+
+TEST_F(CrewTest, ASignalThatIsPassedOnExplainsTheEnd) {
+  start(kWait);
+  ASSERT_TRUE(both_up());
+  crew_->pass_on(SIGUSR1);
+  ASSERT_TRUE(collect_all());
+  for (const auto& outcome : crew_->outcomes(console_.log())) EXPECT_TRUE(outcome.passed_on);
+}
+
+TEST_F(CrewTest, KnowsTheProcessesOfItsWorkers) {
+  start("sleep 1000 & echo $! >$LOCAL_RANK.child; touch $RANK.up; wait");
+  ASSERT_TRUE(both_up());
+  pid_t child = 0;
+  std::ifstream(directory_.path() + "/1.child") >> child;
+  const Worker& second = crew_->workers()[1];
+  EXPECT_EQ(crew_->owner_of(child), &second);
+  EXPECT_EQ(crew_->owner_of(second.child.pid), &second);
+  EXPECT_EQ(crew_->owner_of(::getpid()), nullptr);
+  EXPECT_EQ(crew_->find(second.child.pid), &second);
+  EXPECT_EQ(crew_->find(child), nullptr);
+}
+
 TEST_F(CrewTest, WhatWorkersLeaveIsEndedByTheirOwnTimes) {
-  start("0 3");
+  start_and_leave("0 3");
   const TimePoint before = crew_->workers()[0].ended - Duration(1);
   EXPECT_TRUE(crew_->sweep(before, TimePoint::max(), false, Deadline::in(kSoon))) << "rank 0 has exited since";
   EXPECT_FALSE(runs(daemon(1))) << "of a worker that failed";
@@ -80,7 +124,7 @@ TEST_F(CrewTest, WhatWorkersLeaveIsEndedByTheirOwnTimes) {
 }
 
 TEST_F(CrewTest, WhatIsKeptIsNotWaitedFor) {
-  start("0 0");
+  start_and_leave("0 0");
   EXPECT_FALSE(crew_->sweep(TimePoint::min(), TimePoint::min(), true, Deadline::in(kSoon)));
   EXPECT_FALSE(crew_->sweep(TimePoint::max(), TimePoint::max(), true, Deadline::in(kSoon)));
   EXPECT_TRUE(runs(daemon(0)) && runs(daemon(1)));
