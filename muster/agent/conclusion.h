@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "muster/agent/crew.h"
 #include "muster/job/spec.h"
@@ -28,23 +27,18 @@ class Conclusion {
   Conclusion(const job::JobSpec& job, output::Console& console, report::Events* events, const output::LogLayout* layout,
              Count count);
 
-  int succeeded(const Crew& crew);
-  int failed(const Crew& crew, std::vector<report::WorkerOutcome> outcomes, report::Verdict verdict);
-  int signalled(int signal, int launcher_pid, std::vector<report::WorkerOutcome> outcomes);
-  // Nothing was started, or not everything could be.
+  // Nothing was started, or not everything could be. Writes the report, too.
   int not_started(const Error& error);
-  // One node's end of a job of several. `crew`: of its last round, null if it had none. The report is the
-  // coordinator's: `end.text` is what this node is to say.
-  int member_ended(const Crew* crew, const rendezvous::EndJob& end);
-  int member_failed(const Crew* crew, const Error& error);
+  // The job is over. `crew`: of this node's last round, null if it had none. The report is the engine's: `end.text` is
+  // what this node is to say.
+  int ended(const Crew* crew, const rendezvous::EndJob& end);
+  // The job was ended by a signal to this process, on this machine alone.
+  int signalled(int signal, int launcher_pid);
+  // This node has left the job.
+  int failed(const Crew* crew, const Error& error);
 
  private:
-  report::Report report(job::Ending kind, int exit_code, std::vector<report::WorkerOutcome> outcomes,
-                        report::Verdict verdict) const;
-  void publish(const report::Report& report);
-  void copy_error_file(const report::WorkerOutcome& root);
-  void record_ends(const Crew& crew, const std::string& failure);
-  void record_member(const Crew* crew, const std::string& failure);
+  void record(const Crew* crew, const std::string& failure);
 
   const job::JobSpec& job_;
   output::Console& console_;

@@ -17,6 +17,9 @@
 namespace muster::output {
 class Uplink;
 }
+namespace muster::rendezvous {
+class OneNodeLink;
+}
 
 namespace muster::agent {
 
@@ -55,8 +58,8 @@ class NodeControl {
   ~NodeControl() = default;
 };
 
-// Who decides what the workers of this node do: the node itself where it is alone (one_node.cpp), the coordinator
-// where there are several (member_node.cpp). Called by the supervisor, on its loop.
+// Brings what the engine decides (rendezvous/engine.h) to this node, and tells the engine what came of it. Called by the
+// supervisor, on its loop.
 class Director {
  public:
   virtual ~Director() = default;
@@ -78,7 +81,9 @@ class Director {
   virtual Conclusion::Count count() const = 0;
 };
 
-std::unique_ptr<Director> make_one_node(NodeControl& node, const job::JobSpec& job, int warden_pid);
+// `engine`: of a job that has this node alone. Null: nothing could be prepared, and begin() will not be called.
+std::unique_ptr<Director> make_local_node(NodeControl& node, const job::JobSpec& job, rendezvous::OneNodeLink* engine,
+                                          int warden_pid);
 std::unique_ptr<Director> make_member_node(NodeControl& node, const job::JobSpec& job, WardenLink& link);
 
 }  // namespace muster::agent

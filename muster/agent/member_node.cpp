@@ -3,7 +3,7 @@
 
 #include <csignal>
 
-#include "muster/agent/director.h"
+#include "muster/agent/node_director.h"
 #include "muster/agent/reach.h"
 #include "muster/agent/supervisor.h"
 #include "muster/agent/warden_link.h"
@@ -11,7 +11,6 @@
 #include "muster/net/interfaces.h"
 #include "muster/output/uplink.h"
 #include "muster/rendezvous/member.h"
-#include "muster/report/outcome_codec.h"
 
 namespace muster::agent {
 namespace {
@@ -23,15 +22,12 @@ constexpr auto kSilence = std::chrono::seconds(1);
 constexpr auto kAskAgain = std::chrono::milliseconds(50);  // whether the lease holds again
 constexpr auto kGoodbyeTime = std::chrono::milliseconds(200);
 
-class MemberNode final : public Director {
+class MemberNode final : public NodeDirector {
  public:
   MemberNode(NodeControl& node, const job::JobSpec& job, WardenLink& link)
-      : node_(node), job_(job), membership_(*job.membership), link_(link) {}
+      : NodeDirector(node, job), membership_(*job.membership), link_(link) {}
 
   void begin() override;
-  void round_started() override;
-  void worker_failed(const Worker& worker) override;
-  void round_ended(const std::optional<Error>& error) override;
   void stop_asked(int signal) override;
   void kill_asked(int signal) override {
     if (welcomed_ && !end_ && !error_) member_->tell(StopRequest{signal});
@@ -43,7 +39,7 @@ class MemberNode final : public Director {
  private:
   void told(const Message& message);
   void on(const Welcome& welcome);
-  void on(const OpenStore& open);
+  void on(const OpenStore& open) { open_store(open); }
   void on(const StartRound& start);
   void on(const StopRound& stop);
   void on(const PassSignal& pass);
@@ -51,41 +47,31 @@ class MemberNode final : public Director {
   template <typename Other>
   void on(const Other& /*not for agents*/) {}
 
-  Join join() const;
-  void start(const std::string& master_addr);
-  void cannot_start(const std::string& why);
+  void say(const Message& message) override {
+    if (member_) member_->tell(message);
+  }
+  Join join_with_addresses() const;
+  void start_within_lease(const std::string& master_addr);
   void end_with(Error error);
   void show_waiting(const std::string& what);
   Environment interface_variables(const std::string& own_address) const;
 
-  NodeControl& node_;
-  const job::JobSpec& job_;
   const job::Membership& membership_;
   WardenLink& link_;
   std::unique_ptr<Member> member_;
   std::unique_ptr<Reach> reach_;
-  TimePoint began_ = Clock::now();
   std::string said_waiting_;
   Welcome welcome_;
   bool welcomed_ = false;
   bool began_round_ = false;  // ever
-  bool in_round_ = false;     // told to start; not yet told the coordinator how it ended
-  bool started_ = false;      // the round, here
-  job::Round round_;
   std::string own_address_;
-  std::optional<EndJob> end_;
-  std::optional<Error> error_;
   bool leaving_ = false;
 };
 
-Join MemberNode::join() const {
-  Join join;
-  join.host = job_.host;
-  join.workers = job_.workers;
-  join.role = job_.role;
+Join MemberNode::join_with_addresses() const {
+  Join join = this->join();
   join.rank = membership_.rank;
   join.position = membership_.position;
-  join.agent_pid = ::getpid();
   join.min_nodes = membership_.min_nodes;
   join.max_nodes = membership_.max_nodes;
   std::vector<net::InterfaceAddress> all = net::interface_addresses();
@@ -109,7 +95,7 @@ void MemberNode::begin() {
               {}});
   };
   handlers.waiting = [this](const std::string& what) { show_waiting(what); };
-  member_ = std::make_unique<Member>(node_.loop(), membership_.token, membership_.coordinators, join(),
+  member_ = std::make_unique<Member>(node_.loop(), membership_.token, membership_.coordinators, join_with_addresses(),
                                      Deadline::in(membership_.join_timeout), std::move(handlers));
 }
 
@@ -154,51 +140,35 @@ void MemberNode::on(const Welcome& welcome) {
   });
 }
 
-void MemberNode::on(const OpenStore& open) {
-  auto port = node_.open_store({.members = open.members});
-  member_->tell(StoreOpened{open.round, port ? *port : uint16_t{0}, port ? "" : port.error().text()});
-}
-
 void MemberNode::on(const StartRound& start) {
-  if (start.round.group_rank != 0) node_.close_store();
-  round_ = start.round;
+  take_round(start);
   round_.job = welcome_.job;
   round_.lease = welcome_.lease;
+  if (round_.group_rank != 0) node_.close_store();
   own_address_ = start.own_address;
-  in_round_ = began_round_ = true;
-  started_ = false;
+  began_round_ = true;
   // Where everybody meets by agreement, or nobody listens yet, there is nothing to find out.
   const bool given = membership_.store_on_coordinator_port || job_.store_host == job::StoreHost::kWorker;
-  if (start.round.group_rank == 0 || given)
-    return this->start(start.master_addresses.empty() ? own_address_ : start.master_addresses.front());
+  if (round_.group_rank == 0 || given)
+    return start_within_lease(start.master_addresses.empty() ? own_address_ : start.master_addresses.front());
   reach_ = std::make_unique<Reach>(
-      node_.loop(), start.master_addresses, start.round.master_port, [this](Result<std::string> address) {
-        if (address) return this->start(*address);
+      node_.loop(), start.master_addresses, round_.master_port, [this](Result<std::string> address) {
+        if (address) return start_within_lease(*address);
         cannot_start(fmt::format("{} cannot reach the store of rank 0: {}", job_.host, address.error().message));
       });
 }
 
-void MemberNode::start(const std::string& master_addr) {
+void MemberNode::start_within_lease(const std::string& master_addr) {
   if (!in_round_ || end_ || error_) return;
   // This node stood still, or was told late: the round may be another one by now. The warden asks.
   if (Clock::now() >= link_.lease_until()) {
     node_.loop().call_after(kAskAgain, [this, master_addr, round = round_.number] {
-      if (round_.number == round && !started_) this->start(master_addr);
+      if (round_.number == round && !started_) start_within_lease(master_addr);
     });
     return;
   }
-  started_ = true;
-  round_.master_addr = master_addr;
   round_.variables = interface_variables(own_address_);
-  if (!node_.stop_signals().empty()) return cannot_start("a signal asked this node to end");
-  if (job_.flavor == job::Flavor::kMuster && node_.crew() != nullptr) node_.crew()->record_ends(node_.events(), true);
-  node_.events().rendezvous(Clock::now() - began_, round_.restarts);
-  node_.start_round(round_);
-}
-
-void MemberNode::cannot_start(const std::string& why) {
-  in_round_ = false;
-  member_->tell(RoundEnded{.round = round_.number, .succeeded = false, .outcomes = {}, .start_error = why});
+  start(master_addr);
 }
 
 // Gloo binds to what this node's own name resolves to. Where that is loopback, or nothing, it is told the interface
@@ -216,29 +186,6 @@ Environment MemberNode::interface_variables(const std::string& own_address) cons
   if (reached.empty() || !unset("GLOO_SOCKET_IFNAME")) return variables;
   if (!membership_.interface.empty() || !node_.own_name_is_reachable()) variables.add("GLOO_SOCKET_IFNAME", reached);
   return variables;
-}
-
-void MemberNode::round_started() {
-  RoundStarted started{.round = round_.number, .pids = {}};
-  for (const Worker& worker : node_.crew()->workers()) started.pids.push_back(worker.child.pid);
-  member_->tell(started);
-}
-
-void MemberNode::worker_failed(const Worker& worker) {
-  if (member_) member_->tell(WorkerFailed{round_.number, worker.placement.rank, worker.status.text()});
-}
-
-void MemberNode::round_ended(const std::optional<Error>& error) {
-  in_round_ = false;
-  if (error_ || end_) return node_.finish();
-  Crew* crew = node_.crew();
-  RoundEnded ended{.round = round_.number, .succeeded = false, .outcomes = {}, .start_error = {}};
-  if (error) ended.start_error = error->text();
-  if (crew != nullptr && crew->round().number == round_.number) {
-    ended.succeeded = !error && !crew->anyone_failed() && crew->workers().size() == static_cast<size_t>(job_.workers);
-    ended.outcomes = report::encode_outcomes(crew->outcomes(node_.console().log()));
-  }
-  member_->tell(ended);
 }
 
 void MemberNode::on(const StopRound& stop) {
@@ -289,16 +236,16 @@ void MemberNode::stop_asked(int signal) {
 
 int MemberNode::conclude(Conclusion& conclusion, const std::optional<Error>& error) {
   if (error) return conclusion.not_started(*error);
-  if (error_) return conclusion.member_failed(node_.crew(), *error_);
+  if (error_) return conclusion.failed(node_.crew(), *error_);
   // The launcher tells how it ended, once for all nodes.
   if (membership_.output_to_launcher) end_->text.clear();
   if (membership_.must_take_part && !began_round_ && end_->exit_code == 0)
-    return conclusion.member_failed(
-        node_.crew(), {ErrorKind::kPeer,
-                       fmt::format("this node ran no worker: the job at {} already had its {} nodes",
-                                   member_->coordinator().text(), membership_.max_nodes),
-                       "give each job its own --rdzv-id or port, or --nnodes MIN:MAX if this node is a spare"});
-  return conclusion.member_ended(node_.crew(), *end_);
+    return conclusion.failed(node_.crew(),
+                             {ErrorKind::kPeer,
+                              fmt::format("this node ran no worker: the job at {} already had its {} nodes",
+                                          member_->coordinator().text(), membership_.max_nodes),
+                              "give each job its own --rdzv-id or port, or --nnodes MIN:MAX if this node is a spare"});
+  return conclusion.ended(node_.crew(), *end_);
 }
 
 void MemberNode::all_is_gone() {

@@ -212,8 +212,9 @@ void Supervisor::timer_expired(const TimerRequest& timer) {
 
 int Supervisor::run() {
   if (auto prepared = prepare(); !prepared) prepare_error_ = prepared.error();
-  director_ =
-      job_.membership ? make_member_node(*this, job_, *context_.link) : make_one_node(*this, job_, context_.warden_pid);
+  director_ = job_.membership
+                  ? make_member_node(*this, job_, *context_.link)
+                  : make_local_node(*this, job_, companion_ ? companion_->engine() : nullptr, context_.warden_pid);
   if (prepare_error_) {
     int code = conclude_now();
     if (uplink_) {

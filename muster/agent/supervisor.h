@@ -22,8 +22,8 @@ struct AgentContext {
 };
 
 // Runs the job's part on this node to its end: rounds of workers (round_runner.h), signals, output. Call it in the agent
-// process (see warden.h). Blocks until nothing of the job is left here; returns muster's exit code. The director
-// decides when a round starts, and what follows when it has ended (director.h). When it has ended the job, the agent
+// process (see warden.h). Blocks until nothing of the job is left here; returns muster's exit code. The engine decides
+// when a round starts, and what follows when it has ended (director.h). When the engine has ended the job, the agent
 // waits until the console has caught up, or a signal comes; then follows the director's last word. The warden's end ends
 // everything at any time.
 int run_job(const job::JobSpec& job, const AgentContext& context);

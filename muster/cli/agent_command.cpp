@@ -165,7 +165,6 @@ class LauncherWatch final : public agent::Companion {
   }
   ~LauncherWatch() override { end(); }
 
-  void serve_store(std::function<void(Fd, const net::Address&, std::string_view)> /*serve*/) override {}
   void finish(Deadline /*deadline*/) override {}
   // sshd would tell the launcher that nobody reads its stdin.
   void joined() override {

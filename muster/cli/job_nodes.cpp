@@ -11,7 +11,6 @@ using launcher::Symmetric;
 
 constexpr Duration kStaticTimeout = std::chrono::seconds(900);  // torchrun's
 constexpr Duration kTorchrunLastCall = std::chrono::seconds(30);
-constexpr int kCrashLoop = 3;
 constexpr double kLeastJoinTimeout = 1, kLeastLease = 2;  // seconds
 
 }  // namespace
@@ -81,7 +80,6 @@ Result<void> Planner::plan_ports() {
 Result<void> Planner::check_node_options() const {
   MUSTER_TRY_VOID(seconds(Opt::kJoinTimeout, kLeastJoinTimeout));
   MUSTER_TRY_VOID(seconds(Opt::kLease, kLeastLease));
-  MUSTER_TRY_VOID(integer(Opt::kCrashLoop, 0, INT32_MAX));
   if (parsed_.given(Opt::kTokenFile) && !parsed_.flag(Opt::kInsecure)) MUSTER_TRY_VOID(token_file());
   return {};
 }
@@ -153,11 +151,6 @@ Result<void> Planner::plan_membership(rendezvous::MembershipOptions& options, bo
   const std::string& grow = text(Opt::kGrow);
   using rendezvous::Grow;
   options.grow = grow == "never" ? Grow::kNever : grow == "restart" ? Grow::kRestart : Grow::kNow;
-  options.crash_loop = ours_ ? kCrashLoop : 0;
-  if (parsed_.given(Opt::kCrashLoop)) {
-    MUSTER_TRY(int64_t times, integer(Opt::kCrashLoop, 0, INT32_MAX));
-    options.crash_loop = static_cast<int>(times);
-  }
   return {};
 }
 
@@ -189,9 +182,11 @@ void Planner::finish_nodes() {
     job_.membership->store_on_coordinator_port = job_.store_host == job::StoreHost::kAgent;
   if (FanOut* spec = fan_out()) {
     spec->membership.max_restarts = job_.max_restarts;
+    spec->membership.crash_loop = job_.crash_loop;
     spec->job = job_;
   } else if (auto* symmetric = std::get_if<Symmetric>(&plan_.nodes)) {
     symmetric->membership.max_restarts = job_.max_restarts;
+    symmetric->membership.crash_loop = job_.crash_loop;
     symmetric->job = job_;
   }
 }

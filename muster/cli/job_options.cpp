@@ -277,6 +277,12 @@ Result<void> Planner::plan_children() {
 Result<void> Planner::plan_failures() {
   MUSTER_TRY(int64_t restarts, integer(Opt::kMaxRestarts, 0, INT32_MAX));
   job_.max_restarts = static_cast<int>(restarts);
+  constexpr int kCrashLoop = 3;
+  job_.crash_loop = ours_ ? kCrashLoop : 0;
+  if (parsed_.given(Opt::kCrashLoop)) {
+    MUSTER_TRY(int64_t times, integer(Opt::kCrashLoop, 0, INT32_MAX));
+    job_.crash_loop = static_cast<int>(times);
+  }
   constexpr int64_t kMostSeconds = 100'000'000;
   int64_t seconds = 30;
   if (parsed_.has(Opt::kShutdownTimeout)) {

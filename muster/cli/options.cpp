@@ -207,7 +207,7 @@ constexpr std::array<Option, static_cast<size_t>(Opt::kCount)> kOptions = {{
    "a restart; restart: with the next restart; never: not at all."},
   {Opt::kCrashLoop, "crash-loop", 0, K::kInteger, "N", "0", "3", "", false, false, true, kTorch, G::kFailure,
    "End the job if a rank fails the same way N times in a row, each time within seconds of its start. It then ends even "
-   "if restarts are left. 0: never. For jobs on several nodes."},
+   "if restarts are left. 0: never."},
   {Opt::kPortRange, "port-range", 0, K::kText, "A-B", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,
    "Ports to listen on, if a firewall blocks the others. Without: any free port."},
   {Opt::kInterface, "interface", 0, K::kText, "IF|CIDR", nullptr, nullptr, "", false, false, true, kTorch, G::kNodes,

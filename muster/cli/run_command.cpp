@@ -3,9 +3,6 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "muster/agent/supervisor.h"
-#include "muster/agent/traces.h"
-#include "muster/agent/warden.h"
 #include "muster/base/fd.h"
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
@@ -18,11 +15,11 @@
 #include "muster/cli/job_record.h"
 #include "muster/cli/mode.h"
 #include "muster/cluster/slurm/node_mates.h"
+#include "muster/launcher/alone.h"
 #include "muster/launcher/fan_out.h"
 #include "muster/launcher/symmetric.h"
 #include "muster/output/console.h"
 #include "muster/rendezvous/shared_secret.h"
-#include "muster/report/publication.h"
 
 namespace muster::cli {
 namespace {
@@ -78,21 +75,6 @@ int print_torchrun_completion(const std::string& program, const std::string& she
     return kTorchrunFailure;
   }
   return print(completion_script(*known, "torchrun"));
-}
-
-int run_alone(const job::JobSpec& job, const std::function<void()>& at_end) {
-  report::remove_old_report(job);
-  agent::ScratchNote scratch;
-  agent::WardenLink link;
-  return agent::run_under_warden(
-      [&](int warden_pid, int warden_pidfd) {
-        return agent::run_job(
-            job, {.warden_pid = warden_pid, .warden_pidfd = warden_pidfd, .scratch = scratch, .link = &link});
-      },
-      {.after_kill = [&] { agent::remove_traces(job, scratch); },
-       .link = &link,
-       .at_end = at_end,
-       .keep_children = job.keep_children});
 }
 
 // Agents read the same command line, with the id that was chosen here in front of it.
@@ -197,7 +179,7 @@ int carry_out(Verb verb, const std::string& typed, const Parsed& parsed, const F
     auto code = launcher::run_symmetric(std::move(*symmetric));
     return code ? *code : planning_failure(verb, program, code.error());
   }
-  return run_alone(plan.job, at_end);
+  return launcher::run_alone(plan.job, at_end);
 }
 
 }  // namespace muster::cli

@@ -108,8 +108,7 @@ int status_command(const Parsed& parsed) {
     for (const Job& job : jobs) list += fmt::format("{}{}", list.empty() ? "" : ", ", job.names.job);
     std::erase_if(jobs, [&](const Job& job) { return !is_named(job.names, wanted); });
     if (jobs.empty()) {
-      log.error("there is no job '{}'; {}", wanted,
-                list.empty() ? "no job on several nodes runs here" : "running jobs: " + list);
+      log.error("there is no job '{}'; {}", wanted, list.empty() ? "no job runs here" : "running jobs: " + list);
       return kUnknownJob;
     }
   }
@@ -119,7 +118,7 @@ int status_command(const Parsed& parsed) {
     for (Job& job : jobs) documents.push_back(std::move(job.document));
     return print(status_json(documents));
   }
-  if (jobs.empty()) return print("no job on several nodes runs here\n");
+  if (jobs.empty()) return print("no job runs here\n");
   const double now = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   std::string text;
   for (const Job& job : jobs) text += (text.empty() ? "" : "\n") + status_text(job.document, now);

@@ -10,6 +10,7 @@
 #include "muster/report/outcome_codec.h"
 #include "muster/report/publication.h"
 #include "muster/report/stop_cause.h"
+#include "muster/report/voice.h"
 #include "muster/report/words.h"
 
 namespace muster::launcher {
@@ -90,8 +91,9 @@ void Head::joined(const Node& node) {
   if (node.join.position) notes_.erase(*node.join.position);
   refusals_.erase(node.join.host);  // it may now
   for (const std::string& address : node.join.addresses) refusals_.erase(address);
-  console_.log().debug("{} has joined with {} worker{}", node.join.host, node.join.workers,
-                       node.join.workers == 1 ? "" : "s");
+  if (!alone())
+    console_.log().debug("{} has joined with {} worker{}", node.join.host, node.join.workers,
+                         node.join.workers == 1 ? "" : "s");
   if (on_joined) on_joined(node);
 }
 
@@ -132,10 +134,13 @@ void Head::changed(const State& state, const Decision& decision) {
     case Decision::Kind::kOpenRound:
       hide_waiting();
       refusals_.clear();  // the round has all it needs without them
-      if (state.round >= 0) console_.log().info("{}{}", decision.reason, cause_of_restart(state));
+      if (state.round >= 0 && !alone()) console_.log().info("{}{}", decision.reason, cause_of_restart(state));
+      if (state.round >= 0 && alone() && !torchrun())  // torchrun does not say so
+        console_.log().info("restart {} of {}{}", state.restarts + 1, job_.max_restarts, cause_of_restart(state));
       break;
     default:
-      console_.log().debug("{}", rendezvous::reason_text(decision, Clock::now()));
+      if (!alone() || decision.kind == Decision::Kind::kEndJob)
+        console_.log().debug("{}", rendezvous::reason_text(decision, Clock::now()));
   }
   round_ = std::max(state.round, 0);
 }
@@ -144,7 +149,7 @@ void Head::changed(const State& state, const Decision& decision) {
 std::string Head::cause_of_restart(const State& state) const {
   if (!state.counts_as_restart || outcomes_.empty() || !verdict_.has_root_cause()) return {};
   const report::WorkerOutcome& root = outcomes_[verdict_.root];
-  return fmt::format(": rank {} on {} failed ({})", root.rank, root.host, report::failure_in_short(root));
+  return fmt::format(": {} failed ({})", name_of(root), report::failure_in_short(root));
 }
 
 std::string Head::last_reason() const { return rendezvous::reason_text(decision_, Clock::now()); }
@@ -153,21 +158,23 @@ void Head::round_started(const State& state) {
   round_ = state.round;
   restarts_ = state.restarts;
   hide_waiting();
-  console_.log().debug("round {}: all workers of {} nodes are started", state.round, state.members.size());
+  if (!alone())
+    console_.log().debug("round {}: all workers of {} nodes are started", state.round, state.members.size());
 }
 
 void Head::worker_failed(const Node& node, const rendezvous::WorkerFailed& failed) {
-  console_.log().info("rank {} on {} failed: {}", failed.rank, node.join.host, failed.what);
+  if (!alone()) console_.log().info("rank {} on {} failed: {}", failed.rank, node.join.host, failed.what);
 }
 
-rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOutcomes>& nodes) {
-  round_ = judged_round_ = round;
+std::string Head::name_of(const report::WorkerOutcome& worker) const {
+  return alone() ? fmt::format("rank {}", worker.rank) : fmt::format("rank {} on {}", worker.rank, worker.host);
+}
+
+void Head::take(const std::vector<rendezvous::NodeOutcomes>& nodes) {
   outcomes_.clear();
   verdict_ = {};
   start_error_.clear();
   for (const rendezvous::NodeOutcomes& node : nodes) {
-    if (!node.start_error.empty() && start_error_.empty())
-      start_error_ = fmt::format("{}: {}", node.host, node.start_error);
     if (node.bytes.empty()) continue;
     auto decoded = report::decode_outcomes(node.bytes, node.clock_offset.value_or(Duration(0)));
     if (!decoded) {
@@ -177,6 +184,14 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
     std::move(decoded->begin(), decoded->end(), std::back_inserter(outcomes_));
   }
   std::sort(outcomes_.begin(), outcomes_.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  if (!outcomes_.empty()) verdict_ = report::judge(outcomes_);
+}
+
+rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOutcomes>& nodes) {
+  round_ = judged_round_ = round;
+  take(nodes);
+  auto unstarted = std::ranges::find_if(nodes, [](const auto& node) { return !node.start_error.empty(); });
+  if (unstarted != nodes.end()) start_error_ = fmt::format("{}: {}", unstarted->host, unstarted->start_error);
   rendezvous::Failure failure;
   if (!start_error_.empty() || outcomes_.empty()) {
     failure.text = start_error_.empty() ? "it is not known how the workers ended" : start_error_;
@@ -184,34 +199,43 @@ rendezvous::Failure Head::judge(int round, const std::vector<rendezvous::NodeOut
     failure.can_restart = false;
     return failure;
   }
-  verdict_ = report::judge(outcomes_);
   console_.log().debug("root cause: {}", verdict_.reason);
   const report::WorkerOutcome& root = outcomes_[verdict_.root];
+  if (alone() && !signal_) report::Voice(console_, job_.flavor).failed(root, job_.command.program);
   failure.rank = root.rank;
   failure.host = root.host;
   failure.fingerprint = fingerprint_of(root);
   failure.after = root.ended - root.started;
-  failure.text = fmt::format("rank {} on {} failed: {}", root.rank, root.host, report::how_it_ended(root));
+  failure.text = fmt::format("{} failed: {}", name_of(root), report::how_it_ended(root));
   failure.exit_code = torchrun() ? kTorchrunFailed : report::job_exit_code(root);
   return failure;
 }
 
-std::string Head::ended(const Decision& decision, const std::vector<rendezvous::NodeOutcomes>& /*outcomes*/) {
+std::string Head::ended(const Decision& decision, const std::vector<rendezvous::NodeOutcomes>& outcomes) {
   ending_ = decision;
-  if (judged_round_ != round_) {  // a later round has ended without anybody's fault
-    outcomes_.clear();
-    verdict_ = {};
-    start_error_.clear();
-  }
+  const bool signalled = decision.ending == Ending::kSignalled;
+  // A round that was not judged has ended without any worker's fault; a signal has ended its workers.
+  if (judged_round_ != round_) take(signalled ? outcomes : std::vector<rendezvous::NodeOutcomes>());
   hide_waiting();
-  if (decision.ending == Ending::kSignalled) {
-    // The nodes hear nothing meanwhile, and take a coordinator that is silent for a lease for lost.
-    const Duration longest = std::min(report::kSchedulerTime, membership_.lease / 2);
-    stop_cause_ = report::scheduler_cause(signal_.value_or(SIGTERM), own_environment(), longest);
-  }
+  // The nodes hear nothing meanwhile, and take a coordinator that is silent for a lease for lost.
+  if (signalled && !alone()) ask_scheduler(std::min(report::kSchedulerTime, membership_.lease / 2));
   if (on_ended) on_ended();
-  if (decision.ending == Ending::kSucceeded) return {};
+  if (decision.ending == Ending::kSucceeded || alone()) return {};
   return report::report_text(job_, make_report(), false);
+}
+
+void Head::ask_scheduler(Duration longest) {
+  stop_cause_ = report::scheduler_cause(signal_.value_or(SIGTERM), own_environment(), longest);
+}
+
+void Head::conclude_alone() {
+  if (!ending_ || !start_error_.empty()) return;
+  if (ending_->ending == Ending::kSignalled)
+    ask_scheduler(report::kSchedulerTime);
+  else if (!outcomes_.empty())
+    report::copy_error_file(job_, console_, outcomes_[verdict_.root]);
+  write_report();
+  publish();
 }
 
 int Head::exit_code() const {
@@ -238,7 +262,7 @@ std::vector<std::string> Head::missing_nodes(size_t refusals_told) const {
 report::Report Head::make_report() const {
   const Ending ending = ending_->ending;
   const bool by_worker = (ending == Ending::kWorkerFailed || ending == Ending::kCrashLoop) && start_error_.empty();
-  report::Report report = report::make_report(job_, ending, exit_code(), outcomes_, verdict_, true);
+  report::Report report = report::make_report(job_, ending, exit_code(), outcomes_, verdict_, !alone());
   report.round = round_;
   report.restarts = restarts_;
   report.lost_nodes = rendezvous::loss_texts(lost_);
@@ -246,15 +270,16 @@ report::Report Head::make_report() const {
     if (ending == Ending::kCrashLoop) report.note = ending_->reason;
     return report;
   }
-  // No worker is to blame: whoever fell did so because of what is said here.
-  report.note.clear();
-  for (report::Blame& blame : report.verdict.blames)
-    if (blame == report::Blame::kRootCause) blame = report::Blame::kPeer;
+  // No worker is to blame: those that failed did so because of what is said here. On one machine all workers are stopped
+  // at the same moment, so that one which had failed before is told from the others.
+  if (!alone())
+    for (report::Blame& blame : report.verdict.blames)
+      if (blame == report::Blame::kRootCause) blame = report::Blame::kPeer;
   report.message = start_error_.empty() ? ending_->reason : start_error_;
+  report.note = stop_cause_;
   if (!start_error_.empty()) report.kind = Ending::kMusterFailed;
   if (ending == Ending::kSignalled) {
     report.signal = signal_.value_or(SIGTERM);
-    report.note = stop_cause_;
     report.signalled_host = signalled_host_;
   }
   if (ending == Ending::kJoinTimeout) report.kind = ending_of_refusal(ending_->exit_code);

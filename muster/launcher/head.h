@@ -16,8 +16,9 @@
 
 namespace muster::launcher {
 
-// What people see of a job of several nodes: who is waited for, who is lost, what a new round is for, who is to blame in
-// the end. Runs beside the coordinator: in the launcher, or on the node that hosts.
+// What people see of a job: which nodes it waits for, which are lost, what a new round is for, which worker is to blame in
+// the end. Runs beside the engine: in the launcher, on the node that hosts the coordinator, or, without a lease, in the
+// agent of a job on one machine, whose texts name no node.
 class Head : public rendezvous::CoordinatorClient {
  public:
   Head(output::Console& console, const job::JobSpec& job, const rendezvous::MembershipOptions& membership);
@@ -39,7 +40,9 @@ class Head : public rendezvous::CoordinatorClient {
   int exit_code() const;
   // The report on this process's own console; call it when nothing else will be said.
   void publish();
-  void write_report();   // --report
+  void write_report();  // --report
+  // Both, for a job on one machine. An error that kept a round from starting is the agent's to tell.
+  void conclude_alone();
   void finish_events();  // --events: no more come
   // What a node has sent of its output. It is taken in any case. False: no more for now, until the console has room.
   bool output(const std::string& host, const rendezvous::Chunk& chunk);
@@ -68,11 +71,16 @@ class Head : public rendezvous::CoordinatorClient {
   std::function<std::string(const std::string& name)> on_describe;
 
  private:
+  void take(const std::vector<rendezvous::NodeOutcomes>& nodes);
+  void ask_scheduler(Duration longest);
   report::Report make_report() const;
   std::vector<std::string> missing_nodes(size_t refusals_told) const;
   std::string cause_of_restart(const rendezvous::State& state) const;
   void show_progress(const std::string& host, const std::string& text);
   bool torchrun() const { return job_.flavor != job::Flavor::kMuster; }
+  bool alone() const { return membership_.lease == Duration::zero(); }
+  // "rank 3 on n2"
+  std::string name_of(const report::WorkerOutcome& worker) const;
 
   output::Console& console_;
   const job::JobSpec& job_;

@@ -201,11 +201,12 @@ class StatusServer::Impl {
     const bool member = first_rank.has_value();
     Json workers = Json::array();
     const std::vector<int>& pids = engine_.pids(id);
+    const std::string address = engine_.address(id);
     for (size_t i = 0; i < pids.size(); ++i)
       workers.push_back({{"rank", first_rank.value_or(0) + static_cast<int>(i)}, {"local_rank", i}, {"pid", pids[i]}});
     return {{"host", node.join.host},
             {"state", member ? part_name(node.part) : "spare"},
-            {"address", engine_.address(id)},
+            {"address", address.empty() ? Json() : Json(address)},
             {"agent_pid", node.join.agent_pid},
             {"group_rank", member && node.group_rank ? Json(*node.group_rank) : Json()},
             {"workers", workers},

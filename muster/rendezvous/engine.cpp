@@ -240,6 +240,14 @@ void Engine::stop(int signal, const std::string& host) {
   decide_soon();
 }
 
+void Engine::stop_late(int signal) {
+  if (state_.ending != job::Ending::kSucceeded) return;
+  stop_requested(state_, signal);
+  const Decision decision = end_by_signal(state_);
+  client_.changed(state_, decision);
+  end_job(decision);
+}
+
 void Engine::kill() {
   links_.tell(state_.members,
               StopRound{.round = state_.round, .signal = SIGKILL, .grace = Duration(0), .reason = "killed"});

@@ -84,6 +84,8 @@ class Engine {
 
   // The job was asked to end. `host`: whose muster was; empty: this one.
   void stop(int signal, const std::string& host = {});
+  // The same when the output of a job that has succeeded is not delivered yet: that is its end then.
+  void stop_late(int signal);
   void kill();                   // and now without any grace
   void pass_signal(int signal);  // to every worker of every node
   // At the end of this turn of the loop, or a little later with many nodes. Call it when something has been noted in

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <set>
 
 #include "muster/base/error.h"
@@ -20,18 +19,6 @@ using Kind = Decision::Kind;
 // --- words ----------------------------------------------------------------------------------------------------------
 
 std::string nodes_text(size_t count) { return count == 1 ? "1 node" : fmt::format("{} nodes", count); }
-
-std::string signal_text(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
-}
-
-// A signal to one muster ends the job on every node: all are told which.
-std::string who_was_signalled(const State& state) {
-  const std::string signal = signal_text(*state.stop_signal);
-  return state.stop_host.empty() ? fmt::format("muster received {}", signal)
-                                 : fmt::format("{}'s muster received {}", state.stop_host, signal);
-}
 
 // "n1, n2, n3, n4 and 12 more"; only those that are shown are asked for their text.
 template <typename Things, typename Text>
@@ -139,7 +126,7 @@ Decision during_round(TimePoint now, const State& state, const MembershipOptions
     return end(Ending::kSucceeded, 0,
                fmt::format("every worker on {} has ended with 0", nodes_text(state.members.size())));
   bool failed = state.failed_on && state.lost.empty();
-  if (state.stop_signal) return stop(who_was_signalled(state), failed, *state.stop_signal);
+  if (state.stop_signal) return stop(signal_reason(state), failed, *state.stop_signal);
   if (!state.lost.empty()) return stop(sentences(state.lost), false);
   if (failed) return stop(fmt::format("a worker on {} has failed", *state.failed_on), true);
   if (!running)
@@ -166,8 +153,9 @@ bool is_crash_loop(const State& state, const MembershipOptions& options) {
 }
 
 // Whoever killed a worker (a scheduler, the kernel) may be about to kill all of its node, which would be a lost node.
-bool may_lose_its_node(TimePoint now, const State& state) {
-  return state.failure->exit_code == kKilled && now < state.stopped_at + kNodeFollowsWorker;
+bool may_lose_its_node(TimePoint now, const State& state, const MembershipOptions& options) {
+  return options.lease > Duration::zero() && state.failure->exit_code == kKilled &&
+         now < state.stopped_at + kNodeFollowsWorker;
 }
 
 // Of a round that failed: how to go on, unless it is a restart.
@@ -184,7 +172,7 @@ std::optional<Decision> judge(TimePoint now, const State& state, const Membershi
     return end(ending, failure.exit_code, why.empty() ? failure.text : failure.text + "; " + why);
   };
   if (!failure.can_restart) return failed(Ending::kWorkerFailed, "");
-  if (state.restarts >= options.max_restarts && may_lose_its_node(now, state))
+  if (state.restarts >= options.max_restarts && may_lose_its_node(now, state, options))
     return wait(Waiting::kNodeOfWorker, failure.text + "; its node may follow", state.stopped_at + kNodeFollowsWorker);
   if (options.max_restarts == 0) return failed(Ending::kWorkerFailed, "no restarts were asked for (--max-restarts)");
   if (state.restarts >= options.max_restarts)
@@ -370,7 +358,7 @@ std::optional<Decision> after_kill(TimePoint now, const State& state, const Surv
     return wait(Waiting::kConfirmation,
                 fmt::format("waiting for {} to confirm the end of its workers", ghost->loss.host),
                 std::min(ghost->safe_at, end_at));
-  return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state) + unconfirmed_text(now, state));
+  return end(Ending::kSignalled, 128 + *state.stop_signal, signal_reason(state) + unconfirmed_text(now, state));
 }
 
 Decision between_rounds(TimePoint now, const State& state, const MembershipOptions& options, const Survey& seen) {
@@ -382,7 +370,7 @@ Decision between_rounds(TimePoint now, const State& state, const MembershipOptio
   if (const Ghost* ghost = last_ghost(now, state))
     return wait_until(ghost->safe_at, Waiting::kLease, loss_text(ghost->loss) + "; its workers may run");
   if (auto judgement = judge(now, state, options)) return *judgement;
-  if (state.stop_signal) return end(Ending::kSignalled, 128 + *state.stop_signal, who_was_signalled(state));
+  if (state.stop_signal) return end_by_signal(state);
   return make_up_round(now, state, options);
 }
 
@@ -393,7 +381,7 @@ Decision decide(TimePoint now, const State& state, const MembershipOptions& opti
   Survey seen = survey(state);
   const Duration patience = options.lease + fence_margin(options.lease);
   std::optional<TimePoint> fence;
-  if (seen.quietest != nullptr) fence = seen.quietest->heard + patience;
+  if (seen.quietest != nullptr && options.lease > Duration::zero()) fence = seen.quietest->heard + patience;
   if (fence && now >= *fence) return drop(*seen.quietest, Loss::Cause::kSilent, now - seen.quietest->heard);
   if (seen.mutest != nullptr) {
     const TimePoint since = *seen.mutest->unanswered;

@@ -26,7 +26,7 @@ struct MembershipOptions {
   std::string way_in;                       // where none are expected: how more come, for people; may be empty
   Duration join_timeout = std::chrono::seconds(600);
   Duration last_call = std::chrono::seconds(3);  // with unknown nodes: wait so long for more than min_nodes
-  Duration lease = std::chrono::seconds(10);
+  Duration lease = std::chrono::seconds(10);     // 0: the one node is in this process, which cannot lose it
   Grow grow = Grow::kNow;
   int max_restarts = 0;
   int crash_loop = 3;                                   // 0: off
@@ -240,6 +240,12 @@ struct Decision {
 //   their way.
 // Costs one walk over the nodes: call it once a turn of the loop, not once a message.
 Decision decide(TimePoint now, const State& state, const MembershipOptions& options);
+
+// The end of a job that was asked to end (stop_requested()); also, on one machine, of one that has succeeded and whose
+// output has not been delivered. Pure.
+Decision end_by_signal(const State& state);
+// Why a job ends that was asked to: a signal to one muster ends the job on every node, so all are told whose it was.
+std::string signal_reason(const State& state);
 
 // How many nodes a round needs, and how many the next one takes at most.
 size_t needed_nodes(const MembershipOptions& options);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "muster/rendezvous/membership.h"
 #include "muster/rendezvous/words.h"
@@ -71,7 +72,28 @@ void excuse_who_went_first(State& state) {
   state.counts_as_restart = false;
 }
 
+std::string signal_text(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
 }  // namespace
+
+std::string signal_reason(const State& state) {
+  const std::string signal = signal_text(*state.stop_signal);
+  return state.stop_host.empty() ? fmt::format("muster received {}", signal)
+                                 : fmt::format("{}'s muster received {}", state.stop_host, signal);
+}
+
+Decision end_by_signal(const State& state) {
+  constexpr int kSignalBase = 128;
+  Decision decision;
+  decision.kind = Decision::Kind::kEndJob;
+  decision.ending = job::Ending::kSignalled;
+  decision.exit_code = kSignalBase + *state.stop_signal;
+  decision.reason = signal_reason(state);
+  return decision;
+}
 
 std::optional<std::string> refusal(TimePoint now, const State& state, const MembershipOptions& options,
                                    const Join& join) {

@@ -14,6 +14,7 @@ namespace muster::report {
 namespace {
 
 constexpr auto kReportTime = std::chrono::seconds(5);  // for its file system; a reader has less
+constexpr auto kCopyTime = std::chrono::seconds(2);    // for the file systems of two error files
 
 // A worker that asks for input and has none, in a debugger for instance, ends with an error that does not tell why.
 std::string no_input_note(const job::StdinSpec& input, const WorkerOutcome& root, bool several_nodes) {
@@ -27,6 +28,12 @@ std::string no_input_note(const job::StdinSpec& input, const WorkerOutcome& root
         "RANK, or with a debugger that listens on a port (PYTHONBREAKPOINT=remote_pdb.set_trace)",
         root.rank);
   return fmt::format("rank {0} asked for input and has none; --stdin {0} gives it yours", root.rank);
+}
+
+Result<void> copy_with_code(const std::string& from, const std::string& to, int code) {
+  MUSTER_TRY(std::string text, read_regular_file(from));
+  MUSTER_TRY(std::string copy, error_file_with_code(text, code));
+  return write_whole_file(to, copy);
 }
 
 // What is there is a link, a device, or a file in a directory of another user: it stays, and is written to.
@@ -87,6 +94,19 @@ void write_report_file(const job::JobSpec& job, output::Console& console, const 
   if (*written) return;
   console.log().error("the report is lost: {}", written->error().text());
   remove_old_report(job);  // half of one
+}
+
+void copy_error_file(const job::JobSpec& job, output::Console& console, const WorkerOutcome& root) {
+  const std::string* target = job.environment.find("TORCHELASTIC_ERROR_FILE");
+  if (target == nullptr || target->empty() || root.error_file_path.empty()) return;
+  auto written = call_with_deadline<Result<void>>(
+      Deadline::in(kCopyTime), [from = root.error_file_path, to = *target, code = root.status.popen_code()] {
+        return copy_with_code(from, to, code);
+      });
+  const std::string why = !written    ? "a file system does not respond"
+                          : !*written ? written->error().text()
+                                      : std::string();
+  if (!why.empty()) console.log().warn("cannot copy {} to {}: {}", root.error_file_path, *target, why);
 }
 
 bool wants_colour(const job::JobSpec& job) {

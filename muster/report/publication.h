@@ -21,6 +21,10 @@ void remove_old_report(const job::JobSpec& job);
 // Complains on the console.
 void write_report_file(const job::JobSpec& job, output::Console& console, const Report& report);
 
+// Who started this process as torch starts a worker (TORCHELASTIC_ERROR_FILE) reads its error file as it reads its
+// workers': the one of the root cause is copied there. Complains on the console.
+void copy_error_file(const job::JobSpec& job, output::Console& console, const WorkerOutcome& root);
+
 // Whether stderr is a terminal and nobody minds colours.
 bool wants_colour(const job::JobSpec& job);
 

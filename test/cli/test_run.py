@@ -171,6 +171,42 @@ def test_restarts_run_out(run_muster, tmp_path):
     assert (told["kind"], told["exit_code"], told["restarts"], told["max_restarts"]) == ("worker-failed", 9, 1, 1)
 
 
+@pytest.mark.parametrize("verb, restarts", [("run", 2), ("torchrun", 4)])
+def test_a_crash_loop_ends_a_job_on_one_machine_but_not_torchruns(run_muster, verb, restarts):
+    script = shell("echo restart $TORCHELASTIC_RESTART_COUNT; exit 9")
+    result = run_muster([verb, "--nproc-per-node", "1", "--max-restarts", "4", *script])
+    assert re.findall(r"restart (\d)", result.stdout) == [str(number) for number in range(restarts + 1)]
+    assert ("3 times in a row (--crash-loop)" in result.stderr) == (verb == "run")
+
+
+def test_the_report_names_a_crash_loop(run_muster, tmp_path):
+    report = tmp_path / "report.json"
+    result = run_muster([*RUN, "--max-restarts", "4", "--crash-loop", "2", "--report", report, *shell("exit $((RANK * 9))")])
+    told = json.loads(report.read_text())
+    assert (result.returncode, told["kind"], told["restarts"]) == (9, "crash-loop", 1)
+
+
+def test_status_of_a_job_on_one_machine(start, run_muster, tmp_path):
+    env = {"XDG_RUNTIME_DIR": str(tmp_path)}
+
+    def jobs():
+        return json.loads(run_muster(["status", "--json"], env=env).stdout)
+
+    def ours():
+        return [job for job in jobs() if job["run_id"] == "mine"]
+
+    job = start([*RUN, "--rdzv-id", "mine", *shell("exec sleep 1000")], env=env)
+    wait_for(lambda: any(told["state"] == "running" for told in ours()), "the job tells its status")
+    [told] = ours()
+    assert (told["mode"], told["round"], told["pid"]) == ("local", 0, agent_of(job))
+    [node] = told["nodes"]
+    assert sorted(worker["pid"] for worker in node["workers"]) == sorted(children_of(agent_of(job)))
+    assert f"round 0, 0 of 0 restarts  local, pid {agent_of(job)}  for " in run_muster(["status", "mine"], env=env).stdout
+    job.send_signal(signal.SIGTERM)
+    assert job.wait(timeout=30) == 143
+    assert not ours() and not list(tmp_path.glob("muster/*"))
+
+
 ELASTIC = ["--nnodes", "1:2", "--rdzv-endpoint", "localhost:{port}", "--rdzv-conf", "last_call_timeout=1"]
 
 
@@ -205,7 +241,8 @@ def test_a_report_that_does_not_fit_leaves_no_file(run_muster, tmp_path, linked)
 def test_fixed_port_is_bound_again_by_every_round(run_muster):
     port = free_port()
     # Every worker has talked to the store, so the old round's connections linger in TIME_WAIT.
-    result = run_muster([*RUN, "--master-port", port, "--max-restarts", "3", "--no-python", "/bin/bash", "-c",
+    result = run_muster([*RUN, "--master-port", port, "--max-restarts", "3", "--crash-loop", "0",
+                         "--no-python", "/bin/bash", "-c",
                          "exec 3<>/dev/tcp/127.0.0.1/$MASTER_PORT && echo $MASTER_PORT; exit 4"])
     assert result.returncode == 4, result.stderr
     assert set(result.stdout.split()) == {str(port)}

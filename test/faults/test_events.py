@@ -124,7 +124,7 @@ def test_events_into_a_file(run_muster, tmp_path):
     states = [(e["source"], e["metadata"]["state"]) for e in found]
     assert states[:2] == [("AGENT", "RENDEZVOUS"), ("AGENT", "ASSIGN_WORKER_RANKS")]
     assert states[2:] == [("WORKER", s) for s in ("START", "START", "TERMINATED", "FAILED")] + [("AGENT", "FAILED")]
-    assert found[-1]["metadata"]["raw_error"] == "rank 1 failed: exit code 5"
+    assert found[-1]["metadata"]["raw_error"] == "rank 1 failed: exit code 5; no restarts were asked for (--max-restarts)"
     times = [e["timestamp"] for e in found]
     assert times == sorted(times) and times[0] > 1_700_000_000_000
 
