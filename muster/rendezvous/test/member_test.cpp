@@ -32,7 +32,8 @@ class MemberTest : public ::testing::Test {
     ASSERT_TRUE(listener);
     Member::Handlers told;
     told.told = [this](const Message& message) { told_.push_back(message); };
-    told.refused = told.lost = [this](const Error& why) { lost_ = why.message; };
+    told.refused = [this](const Error& why) { refused_ = why.text(); };
+    told.lost = [this](const Error& why) { lost_ = why.message; };
     const std::vector<std::string> endpoints = {fmt::format("127.0.0.1:{}", listener->port)};
     acceptor_->listen(std::move(listener->fd));
     member_ = std::make_unique<Member>(loop_, token_, endpoints, Join(), Deadline::in(std::chrono::seconds(10)),
@@ -53,8 +54,50 @@ class MemberTest : public ::testing::Test {
   std::unique_ptr<Member> member_;
   std::vector<Message> heard_;  // by the coordinator
   std::vector<Message> told_;   // to the agent
-  std::string lost_;
+  std::string lost_, refused_;
 };
+
+TEST_F(MemberTest, IsWelcomedAndKnowsBothAddresses) {
+  welcome(std::chrono::seconds(10));
+  EXPECT_EQ(std::get<Welcome>(told_.at(0)).node, 1U);
+  EXPECT_EQ(member_->local_address(), "127.0.0.1");
+  EXPECT_EQ(member_->coordinator().host(), "127.0.0.1");
+  EXPECT_LE(member_->join_sent(), Clock::now());
+  member_->tell(StopRequest{15});
+  ASSERT_TRUE(run_until(loop_, [&] { return !heard_.empty(); }));
+  EXPECT_EQ(std::get<StopRequest>(heard_[0]).signal, 15);
+  EXPECT_EQ(member_->unsent(), 0U);
+}
+
+TEST_F(MemberTest, IsRefusedWithTheReasonAndNothingElse) {
+  coordinator_->send(encode(Refuse{"there are enough", "start fewer"}));
+  ASSERT_TRUE(run_until(loop_, [&] { return !refused_.empty(); }));
+  EXPECT_EQ(refused_, "there are enough; start fewer");
+  coordinator_.reset();
+  for (int turn = 0; turn < 20; ++turn) loop_.run_until(Deadline::in(milliseconds(1)));
+  EXPECT_EQ(lost_, "") << "that it is closed is not news";
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(MemberTest, AConnectionThatEndsBeforeAWordIsARefusal) {
+  coordinator_.reset();
+  ASSERT_TRUE(run_until(loop_, [&] { return !refused_.empty(); }));
+  EXPECT_EQ(lost_, "");
+}
+
+TEST_F(MemberTest, AConnectionThatEndsLaterIsALoss) {
+  welcome(std::chrono::seconds(10));
+  coordinator_.reset();
+  ASSERT_TRUE(run_until(loop_, [&] { return !lost_.empty(); }));
+  EXPECT_TRUE(lost_.starts_with("connection closed by 127.0.0.1:")) << lost_;
+  EXPECT_EQ(refused_, "");
+}
+
+TEST_F(MemberTest, HearsTheEndOfAJobItIsTooLateFor) {
+  coordinator_->send(encode(EndJob{.exit_code = 3, .text = "over"}));
+  ASSERT_TRUE(run_until(loop_, [&] { return !told_.empty(); }));
+  EXPECT_EQ(std::get<EndJob>(told_[0]).exit_code, 3);
+}
 
 TEST_F(MemberTest, AnswersEveryPingAndKeepsItToItself) {
   welcome(std::chrono::seconds(10));
