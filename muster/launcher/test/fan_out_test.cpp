@@ -62,7 +62,7 @@ class FakeStarter final : public cluster::Starter {
       if (const auto* open = std::get_if<rendezvous::OpenStore>(&message))
         members_[position]->tell(rendezvous::StoreOpened{.round = open->round, .port = 1, .error = {}});
       if (const auto* start = std::get_if<rendezvous::StartRound>(&message)) {
-        members_[position]->tell(rendezvous::RoundStarted{.round = start->round, .pids = {1}});
+        members_[position]->tell(rendezvous::RoundStarted{.round = start->round.number, .pids = {1}});
         part.running();
       }
       if (const auto* pass = std::get_if<rendezvous::PassSignal>(&message)) part.signalled(pass->signal);

@@ -177,8 +177,8 @@ void Agent::told(const Message& message) {
   } else if (const auto* open = std::get_if<OpenStore>(&message)) {
     member_->tell(StoreOpened{.round = open->round, .port = 29500, .error = {}});
   } else if (const auto* start = std::get_if<StartRound>(&message)) {
-    round_ = start->round;
-    first_rank_ = start->first_rank;
+    round_ = start->round.number;
+    first_rank_ = start->round.first_rank;
     std::vector<int> pids(kWorkersPerNode);
     for (int i = 0; i < kWorkersPerNode; ++i) pids[static_cast<size_t>(i)] = 10'000 + i;
     member_->tell(RoundStarted{.round = round_, .pids = std::move(pids)});
