@@ -76,8 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
   }
   FuzzedDataProvider data(bytes, size);
   Report report;
-  report.kind =
-      data.PickValueInArray({job::Ending::kWorkerFailed, job::Ending::kSignalled, job::Ending::kMusterFailed});
+  report.kind = data.PickValueInArray(
+      {muster::job::Ending::kWorkerFailed, muster::job::Ending::kSignalled, muster::job::Ending::kMusterFailed});
   report.signal = data.ConsumeIntegralInRange(0, 70);
   report.entrypoint = data.ConsumeRandomLengthString(16);
   report.command = {data.ConsumeRandomLengthString(16)};
