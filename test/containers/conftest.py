@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 import uuid
 
 import pytest
@@ -97,10 +98,10 @@ def ways_to_run_podman(base):
 
 
 @pytest.fixture(scope="session")
-def podman(image, tmp_path_factory):
+def podman(image):
     if not shutil.which("podman"):
         pytest.skip("podman does not run containers here: it is not installed")
-    base = tmp_path_factory.mktemp("podman")
+    base = pathlib.Path(tempfile.mkdtemp(prefix="podman-"))  # `podman container cleanup` refuses a path of 51 characters
     said = []
     try:
         for oci_runtime, env in ways_to_run_podman(base):
@@ -114,6 +115,7 @@ def podman(image, tmp_path_factory):
         pytest.skip(f"podman does not run containers here: {said}")
     finally:
         unmount_below(base)
+        shutil.rmtree(base, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
