@@ -41,7 +41,7 @@ function(muster_module)
     target_compile_options(${M_NAME}_test PRIVATE -O0)  # what is tested is optimised
     _muster_precompile(${M_NAME}_test base_test <chrono> <map> <thread> <fmt/format.h> <gmock/gmock.h> <gtest/gtest.h>)
     add_test(NAME unit.${M_NAME} COMMAND ${M_NAME}_test)
-    set_tests_properties(unit.${M_NAME} PROPERTIES LABELS unit TIMEOUT 120)
+    set_tests_properties(unit.${M_NAME} PROPERTIES LABELS unit TIMEOUT 600)
     _muster_label_threads(${M_NAME})
   endif()
   foreach(file IN LISTS M_BENCHES)
