@@ -27,7 +27,7 @@ enum class Flavor {
 
 enum class Stream { kStdout = 0, kStderr = 1 };
 
-// A program that the job brings along, since the nodes cannot find it by its name: see cli/script.h.
+// A program that the job brings along, since the nodes cannot find it by its name: see plan/script.h.
 struct Script {
   std::string file;  // where each node keeps it while the job runs, in a directory for it alone
   std::string text;
@@ -74,6 +74,7 @@ enum class StoreHost { kAgent, kWorker };
 
 struct PortRange {
   uint16_t first = 0, last = 0;  // 0: whatever the system chooses
+  bool operator==(const PortRange&) const = default;
 };
 
 // How this node belongs to a job of several.
