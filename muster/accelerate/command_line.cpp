@@ -89,8 +89,7 @@ bool looks_like_option(const std::string& word) {
 
 class Parser {
  public:
-  Parser(const std::vector<std::string>& words, const LookUp& own_option, Writer writer)
-      : words_(words), own_option_(own_option), writer_(writer) {}
+  Parser(const std::vector<std::string>& words, const LookUp& own_option) : words_(words), own_option_(own_option) {}
 
   Result<CommandLine> parse() {
     while (next_ < words_.size() && !line_.help) {
@@ -120,7 +119,7 @@ class Parser {
       return {};
     }
     const Option* option = find_option(name);
-    if (option != nullptr && option->group == Group::kInternal && writer_ == Writer::kUser) option = nullptr;
+    if (option != nullptr && option->group == Group::kInternal) option = nullptr;
     return option != nullptr ? read(*option, value) : read_own(word, name, value);
   }
 
@@ -154,10 +153,7 @@ class Parser {
         return usage_error("argument --{}: expected one argument", option.name);
       value = words_[next_++];
     }
-    // A launcher has read it already, perhaps from a file, where more is allowed.
-    Result<std::optional<std::string>> checked = std::optional(*value);
-    if (writer_ == Writer::kUser) checked = read_value(option, *value);
-    MUSTER_TRY(std::optional<std::string> read, std::move(checked));
+    MUSTER_TRY(std::optional<std::string> read, read_value(option, *value));
     if (read || option.default_value == nullptr)
       line_.settings.set(option.name, read, read ? Source::kCommandLine : Source::kDefault);
     return {};
@@ -182,7 +178,6 @@ class Parser {
 
   const std::vector<std::string>& words_;
   const LookUp& own_option_;
-  const Writer writer_;
   size_t next_ = 0;
   CommandLine line_;
 };
@@ -198,23 +193,8 @@ std::optional<bool> yes_or_no(std::string_view text) {
   return std::nullopt;
 }
 
-Result<CommandLine> parse_command_line(const std::vector<std::string>& words, const LookUp& own_option, Writer writer) {
-  return Parser(words, own_option, writer).parse();
-}
-
-std::vector<std::string> to_words(const CommandLine& line) {
-  std::vector<std::string> words = line.own;
-  for (const Option& option : options()) {
-    if (option.name == "config_file" || line.settings.source(option.name) == Source::kDefault) continue;
-    auto value = line.settings.get(option.name);
-    if (!option.takes_value()) {
-      if (value == "True") words.push_back(fmt::format("--{}", option.name));
-    } else if (value) {
-      words.push_back(fmt::format("--{}={}", option.name, *value));
-    }
-  }
-  words.insert(words.end(), line.program.begin(), line.program.end());
-  return words;
+Result<CommandLine> parse_command_line(const std::vector<std::string>& words, const LookUp& own_option) {
+  return Parser(words, own_option).parse();
 }
 
 }  // namespace muster::accelerate

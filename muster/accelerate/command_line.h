@@ -23,20 +23,10 @@ struct CommandLine {
   bool help_all = false;             // with every option
 };
 
-// The author of a command line.
-enum class Writer : uint8_t {
-  kUser,
-  kLauncher,  // to_words() wrote it: internal options are accepted
-};
-
 // Follows argparse's rules as accelerate uses it: dashes or underscores, no abbreviations, options before the script. A
 // flag that accelerate does not have is muster's own, or an error that names the nearest flag. An empty number (from a
 // variable that is not set: --machine_rank=$NODE) counts as not given.
-Result<CommandLine> parse_command_line(const std::vector<std::string>& words, const LookUp& own_option,
-                                       Writer writer = Writer::kUser);
-
-// A command line with the same meaning that needs no config file, for agents on other machines.
-std::vector<std::string> to_words(const CommandLine& line);
+Result<CommandLine> parse_command_line(const std::vector<std::string>& words, const LookUp& own_option);
 
 // "True", "yes", "1" … -> true; "off", "0" … -> false.
 std::optional<bool> yes_or_no(std::string_view text);

@@ -32,7 +32,7 @@ enum class Group : uint8_t {
   kMegatron,
   kParallelism,
   kElsewhere,  // TPU pods and SageMaker, which muster does not start
-  kInternal,   // not for users: from the config file, or from a launcher to its agents
+  kInternal,   // not for users: from the config file
 };
 
 // How a value becomes the variable of its option, if the group of the option is in use.

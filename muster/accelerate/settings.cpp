@@ -33,6 +33,23 @@ Source Settings::source(std::string_view name) const {
   return found == settings_.end() ? Source::kDefault : found->second.source;
 }
 
+job::Assignments Settings::all() const {
+  job::Assignments all;
+  for (const auto& [name, setting] : settings_)
+    if (setting.source != Source::kDefault) all.emplace_back(name, setting.value);
+  return all;
+}
+
+Result<Settings> Settings::of(const job::Assignments& all) {
+  Settings settings;
+  for (const auto& [name, value] : all) {
+    if (find_option(name) == nullptr)
+      return Error{ErrorKind::kPeer, fmt::format("accelerate has no setting '{}'", name), {}};
+    settings.set(name, value, Source::kFile);
+  }
+  return settings;
+}
+
 void Settings::set(std::string_view name, std::optional<std::string> value, Source source) {
   const Option* option = find_option(name);
   MUSTER_CHECK(option != nullptr);

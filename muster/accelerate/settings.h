@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "muster/accelerate/options.h"
+#include "muster/base/result.h"
+#include "muster/job/request.h"
 
 namespace muster::accelerate {
 
@@ -26,6 +28,10 @@ class Settings {
   std::optional<int64_t> integer(std::string_view name) const;
   Source source(std::string_view name) const;
   bool given(std::string_view name) const { return source(name) == Source::kCommandLine; }
+
+  // The settings that differ from the defaults, for the nodes of a job, which read no config file.
+  job::Assignments all() const;
+  static Result<Settings> of(const job::Assignments& all);
 
   // No value means Python's None.
   void set(std::string_view name, std::optional<std::string> value, Source source);

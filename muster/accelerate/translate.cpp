@@ -17,10 +17,16 @@ std::string plural(int count, std::string_view what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "es");
 }
 
+template <typename T>
+void ask(job::Asked<T>& field, T value) {
+  field.value = std::move(value);
+  field.origin = job::Origin::kOption;
+}
+
 class Translator {
  public:
-  Translator(const CommandLine& line, const Machine& machine)
-      : line_(line), settings_(line.settings), machine_(machine) {}
+  Translator(const Settings& settings, const Machine& machine, job::Request& request)
+      : settings_(settings), machine_(machine), request_(request) {}
 
   Result<Launch> translate() {
     MUSTER_TRY(launch_.notes, check(settings_, machine_.agent));
@@ -28,35 +34,29 @@ class Translator {
     find_machines();
     choose_way();
     MUSTER_TRY_VOID(place_processes());
-    MUSTER_TRY_VOID(plan_machines());
-    plan_options();
-    MUSTER_TRY(launch_.environment, worker_variables(settings_, way_, here_, machine_));
-    launch_.arguments.insert(launch_.arguments.end(), line_.own.begin(), line_.own.end());
-    launch_.arguments.insert(launch_.arguments.end(), line_.program.begin(), line_.program.end());
+    if (!machine_.agent) {
+      MUSTER_TRY_VOID(plan_machines());
+      MUSTER_TRY_VOID(plan_options());
+      request_.accelerate = settings_.all();
+    }
+    MUSTER_TRY(request_.worker_variables, worker_variables(settings_, way_, here_, machine_));
     return std::move(launch_);
   }
 
  private:
   bool on(std::string_view flag) const { return settings_.flag(flag); }
   void note(std::string text) { launch_.notes.push_back(std::move(text)); }
-  void add(std::string word) { launch_.arguments.push_back(std::move(word)); }
-
-  // An option of muster's own, with a value or without.
-  bool has_own(std::string_view option) const {
-    return std::any_of(line_.own.begin(), line_.own.end(), [&](const std::string& word) {
-      return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
-    });
-  }
 
   void find_machines() {
     for (std::string_view flag : {"mpirun_hostfile", "deepspeed_hostfile"}) {
       auto file = settings_.get(flag);
       if (!file || machine_.agent) continue;
-      hostfile_ = *file;
+      ask(request_.hostfile, *file);
+      request_.hostfile.option_name = flag;
       if (flag == "mpirun_hostfile")
         note(fmt::format("the hosts of {} are started from here; no MPI is involved", *file));
     }
-    from_here_ = !hostfile_.empty() || has_own("--hosts") || has_own("--hostfile") || has_own("--local-nodes");
+    from_here_ = request_.names_nodes();
     const auto given = settings_.integer("num_machines");
     // A config file that nobody edited says 1.
     bool said = given && (settings_.given("num_machines") || *given > 1);
@@ -102,7 +102,7 @@ class Translator {
     } else {
       way_ = cpu || machine_.gpus == 0 ? Way::kCpu : Way::kRanked;
     }
-    launch_.ranked = way_ != Way::kPlain;
+    request_.ranked = way_ != Way::kPlain;
     say_better(asked, cpu);
   }
 
@@ -127,7 +127,7 @@ class Translator {
 
   // How many run here.
   Result<void> place_processes() {
-    launch_.processes = total_;
+    request_.processes = total_;
     if (way_ == Way::kPlain) {
       here_ = 1;
     } else if (machine_.workers) {
@@ -144,7 +144,8 @@ class Translator {
     if (!total_ && ids != "all" && way_ == Way::kRanked && here_ < machine_.gpus && !machine_.agent)
       note(fmt::format("--gpu_ids {}: {} a machine (accelerate starts one for each of {} GPUs)", ids,
                        plural(here_, "process"), machine_.gpus));
-    if (known && here_ > 0) add(fmt::format("--nproc-per-node={}", here_));
+    request_.nproc = job::Request().nproc;
+    if (known && here_ > 0) ask(request_.nproc, {job::Countable::kNumber, here_});
     if (way_ == Way::kRanked && !from_here_ && machine_.gpus > 0 && here_ > listed_gpus())
       note(fmt::format("{} here share {} GPU{}, which NCCL refuses", plural(here_, "process"), listed_gpus(),
                        listed_gpus() == 1 ? "" : "s"));
@@ -173,14 +174,11 @@ class Translator {
   }
 
   Result<void> plan_machines() {
-    if (machine_.agent) {
-      if (!has_own("--rdzv-id")) add("--rdzv-id=none");
-      return {};
-    }
-    if (!hostfile_.empty()) add("--hostfile=" + hostfile_);
-    if (machines_said_) add(fmt::format("--nnodes={}", machines_));
+    if (machines_said_) ask(request_.nnodes, {machines_, machines_});
     if (from_here_) return {};
-    return machines_ > 1 ? plan_meeting() : plan_port();
+    if (machines_ > 1) return plan_meeting();
+    plan_port();
+    return {};
   }
 
   Result<void> plan_meeting() {
@@ -206,61 +204,71 @@ class Translator {
     if (ip && c10d) {
       const bool v6 = ip->find(':') != std::string::npos && !ip->starts_with('[');
       const std::string host = v6 ? fmt::format("[{}]", *ip) : *ip;
-      add(port > 0 ? fmt::format("--rdzv-endpoint={}:{}", host, port) : "--rdzv-endpoint=" + host);
+      ask(request_.endpoint, port > 0 ? fmt::format("{}:{}", host, port) : host);
     } else if (ip) {
-      add("--master-addr=" + *ip);
-      if (port > 0) add(fmt::format("--master-port={}", port));
+      ask(request_.master_addr, *ip);
+      if (port > 0) ask(request_.master_port, std::optional(port));
     }
-    if (!c10d && rank_ && !derived_) add(fmt::format("--node-rank={}", *rank_));
+    if (!c10d && rank_ && !derived_) ask(request_.node_rank, *rank_);
     return {};
   }
 
-  Result<void> plan_port() {
+  void plan_port() {
     const auto given = settings_.integer("main_process_port");
-    if (way_ == Way::kPlain) return {};
-    if (!inherits("PET_RDZV_ID") && !has_own("--rdzv-id")) add("--rdzv-id=none");
+    if (way_ == Way::kPlain) return;
+    if (!request_.rdzv_id.given()) ask(request_.rdzv_id, std::string("none"));
     const int port = static_cast<int>(given.value_or(kDefaultPort));
-    if (port == 0 || settings_.get("rdzv_backend") != "static") return {};
-    if (machine_.port_is_free(port)) {
-      add(fmt::format("--master-port={}", port));
-    } else if (given) {
-      note(fmt::format("port {} is taken: a free one is used", port));
+    if (port == 0 || settings_.get("rdzv_backend") != "static") return;
+    request_.master_port.fill(port);
+    if (given) request_.master_port.origin = job::Origin::kOption;
+    request_.port_may_change = true;
+  }
+
+  Result<void> plan_options() {
+    const std::string backend = *settings_.get("rdzv_backend");
+    if (backend != "static" && way_ != Way::kPlain && !from_here_) {
+      if (backend != "c10d")
+        return Error{ErrorKind::kUsage, fmt::format("--rdzv_backend: '{}' is not supported", backend),
+                     "use c10d, which needs no server of its own"};
+      ask(request_.backend, job::Backend::kC10d);
     }
+    if (on("quiet")) request_.log_threshold = LogLevel::kWarning;
+    // What the script looks like does not matter: Python runs it.
+    request_.module = on("module");
+    request_.no_python = on("no_python");
+    request_.run_path = !request_.module && !request_.no_python;
     return {};
   }
 
-  void plan_options() {
-    const std::string backend = *settings_.get("rdzv_backend");
-    if (backend != "static" && way_ != Way::kPlain && !from_here_) add("--rdzv-backend=" + backend);
-    for (const auto& [flag, option] : {std::pair("rdzv_conf", "--rdzv-conf"),
-                                       {"max_restarts", "--max-restarts"},
-                                       {"monitor_interval", "--monitor-interval"},
-                                       {"tee", "--tee"},
-                                       {"log_dir", "--log-dir"},
-                                       {"role", "--role"}})
-      if (auto value = settings_.get(flag); value && settings_.source(flag) != Source::kDefault)
-        add(fmt::format("{}={}", option, *value));
-    if (on("quiet")) add("--quiet");
-    // What the script looks like does not matter: Python runs it.
-    add(on("module") ? "--module" : on("no_python") ? "--no-python" : "--run-path");
-  }
-
-  const CommandLine& line_;
   const Settings& settings_;
   const Machine& machine_;
+  job::Request& request_;
   Launch launch_;
   std::optional<int> total_, rank_;
   int machines_ = 1;
   int here_ = 0;  // 0: the launcher divides
   bool machines_said_ = false, from_here_ = false, derived_ = false;
-  std::string hostfile_;
   Way way_ = Way::kPlain;
 };
 
 }  // namespace
 
-Result<Launch> translate(const CommandLine& line, const Machine& machine) {
-  return Translator(line, machine).translate();
+Result<Launch> translate(const Settings& settings, const Machine& machine, job::Request& request) {
+  return Translator(settings, machine, request).translate();
+}
+
+Result<void> complete(job::Request& request, const Machine& machine) {
+  MUSTER_TRY(const Settings settings, Settings::of(request.accelerate));
+  MUSTER_TRY_VOID(Translator(settings, machine, request).translate());
+  return {};
+}
+
+std::vector<std::string> torchrun_words(const Settings& settings) {
+  std::vector<std::string> words;
+  for (std::string_view flag : {"rdzv_conf", "max_restarts", "monitor_interval", "tee", "log_dir", "role"})
+    if (auto value = settings.get(flag); value && settings.source(flag) != Source::kDefault)
+      words.push_back(fmt::format("--{}={}", flag, *value));
+  return words;
 }
 
 int share_of(int processes, int machines, int rank) {

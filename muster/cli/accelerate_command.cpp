@@ -3,8 +3,10 @@
 #include "muster/base/strings.h"
 #include "muster/cli/accelerate_plan.h"
 #include "muster/cli/commands.h"
+#include "muster/cli/facts.h"
 #include "muster/cli/help.h"
 #include "muster/cli/verbs.h"
+#include "muster/process/cpus.h"
 
 namespace muster::cli {
 namespace {
@@ -16,22 +18,24 @@ int show_help(Detail detail) {
 }  // namespace
 
 int accelerate_launch_command(const std::vector<std::string>& arguments) {
-  const Facts facts = real_facts();
   std::vector<std::string> notes;
-  auto line = read_accelerate(arguments, facts, notes);
+  auto line = read_accelerate(arguments, notes);
   if (!line) return fail(line.error());
   if (line->help) return show_help(line->help_all ? Detail::kAll : Detail::kCommon);
+  plan::Facts facts = own_facts();
   auto job = translate_accelerate(*line, facts);
   if (!job) return fail(job.error());
   job->launch.notes.insert(job->launch.notes.begin(), notes.begin(), notes.end());
   const std::string typed = "muster accelerate launch";
-  const int cores = facts.usable_cores();
-  return run_with_mates(Verb::kRun, typed, job->parsed, facts, [&] {
+  if (job->request.record.given()) job->request.command_line = command_line(typed, arguments);
+  const int cores = process::usable_cores();
+  return run_with_mates(Verb::kRun, typed, job->request, facts, [&] {
     // Threads were counted before the other tasks' cores were ours too.
-    if (facts.usable_cores() != cores)
-      if (auto again = translate_accelerate(*line, facts)) job->launch.environment = again->launch.environment;
+    if (process::usable_cores() != cores)
+      if (auto again = translate_accelerate(*line, facts))
+        job->request.worker_variables = again->request.worker_variables;
     auto plan = plan_accelerate(*job, facts);
-    return plan ? carry_out(Verb::kRun, typed, job->parsed, facts, *plan, job->arguments) : fail(plan.error());
+    return plan ? carry_out(Verb::kRun, typed, job->request, facts, *plan, job->json) : fail(plan.error());
   });
 }
 

@@ -6,14 +6,15 @@
 #include "muster/accelerate/config_file.h"
 #include "muster/accelerate/translate.h"
 #include "muster/cli/accelerate_options.h"
-#include "muster/cli/verbs.h"
+#include "muster/cli/planning.h"
+#include "muster/cli/request.h"
 #include "muster/cluster/adapter.h"
+#include "muster/process/cpus.h"
 
 namespace muster::cli {
 namespace {
 
 using accelerate::CommandLine;
-using accelerate::Launch;
 using accelerate::Machine;
 
 // accelerate decides these itself, whatever PET_* says; all else of torchrun's can be set by its variables.
@@ -29,11 +30,9 @@ GetEnv without_decided(const GetEnv& getenv) {
   };
 }
 
-void add_surroundings(Machine& machine, const Facts& facts) {
-  // What makes no sense is said by the planner, which asks again.
-  auto found = cluster::detect(facts.getenv, facts.read_file);
-  if (!found || !*found) return;
-  const cluster::Surroundings& here = **found;
+void add_surroundings(Machine& machine, const plan::Facts& facts) {
+  if (!facts.here || !*facts.here) return;  // what makes no sense is said by the planner
+  const cluster::Surroundings& here = **facts.here;
   machine.scheduler = here.adapter->title();
   if (here.role == cluster::Role::kPreset) {
     machine.machines = here.world_nodes;
@@ -44,41 +43,23 @@ void add_surroundings(Machine& machine, const Facts& facts) {
   }
 }
 
-Machine this_machine(const Facts& facts) {
+Machine this_machine() {
   Machine machine;
-  machine.environment = facts.environment;
-  const process::GpuCount gpus = facts.gpus();
+  machine.environment = own_environment();
+  const process::GpuCount gpus = process::count_gpus(environment_variable);
   machine.gpus = gpus.count;
   if (gpus.visible_variable == "ZE_AFFINITY_MASK") machine.visible_variable = gpus.visible_variable;
-  machine.peer_access = facts.gpu_peer_access();
-  machine.cores = facts.usable_cores();
-  if (const int physical = facts.physical_cores(); physical > 0) machine.cores = std::min(machine.cores, physical);
+  machine.peer_access = process::have_peer_access();
+  machine.cores = process::usable_cores();
+  if (const int physical = process::physical_cores(); physical > 0) machine.cores = std::min(machine.cores, physical);
   std::error_code error;
   machine.directory = std::filesystem::current_path(error).string();
-  machine.port_is_free = [&facts](int port) {
-    return port <= UINT16_MAX && facts.check_port(static_cast<uint16_t>(port)).ok();
-  };
   return machine;
-}
-
-Wishes wishes_of(const Launch& launch) {
-  return {.environment = launch.environment, .processes = launch.processes, .ranked = launch.ranked};
 }
 
 Error in_its_words(Error error) {
   error.message = accelerate::in_its_words(std::move(error.message));
   error.hint = accelerate::in_its_words(std::move(error.hint));
-  return error;
-}
-
-// A complaint about --hostfile names the flag that was translated to it.
-Error about_its_hostfile(Error error, const std::vector<std::string>& arguments) {
-  constexpr std::string_view kOurs = "--hostfile:";
-  if (!error.message.starts_with(kOurs)) return error;
-  for (std::string_view flag : {"--deepspeed_hostfile", "--mpirun_hostfile"}) {
-    auto is_flag = [flag](const std::string& word) { return word.starts_with(fmt::format("{}=", flag)); };
-    if (std::any_of(arguments.begin(), arguments.end(), is_flag)) error.message.replace(0, kOurs.size() - 1, flag);
-  }
   return error;
 }
 
@@ -91,17 +72,17 @@ accelerate::OwnOption own_option(std::string_view name) {
   return accelerate::OwnOption::kUnknown;
 }
 
-Result<CommandLine> read_accelerate(const std::vector<std::string>& arguments, const Facts& facts,
-                                    std::vector<std::string>& notes) {
+Result<CommandLine> read_accelerate(const std::vector<std::string>& arguments, std::vector<std::string>& notes) {
   MUSTER_TRY(CommandLine line, accelerate::parse_command_line(arguments, own_option));
   if (line.help) return line;
   auto file = line.settings.get("config_file");
   if (!file) {
-    const std::string usual = accelerate::default_config_file(facts.getenv);
-    if (line.settings.flag("cpu") || facts.path_kind(usual) == PathKind::kMissing) return line;
+    const std::string usual = accelerate::default_config_file(environment_variable);
+    std::error_code error;
+    if (line.settings.flag("cpu") || !std::filesystem::exists(usual, error)) return line;
     file = usual;
   }
-  auto text = facts.read_file(*file);
+  auto text = read_text(*file);
   if (!text)
     return Error{ErrorKind::kUsage, fmt::format("--config_file: {}", text.error().message),
                  "give a file you may read, or leave it out"};
@@ -110,48 +91,42 @@ Result<CommandLine> read_accelerate(const std::vector<std::string>& arguments, c
   return line;
 }
 
-Result<AccelerateJob> translate_accelerate(const CommandLine& line, const Facts& facts) {
-  Machine machine = this_machine(facts);
+Result<AccelerateJob> translate_accelerate(const CommandLine& line, const plan::Facts& facts) {
+  std::vector<std::string> words = accelerate::torchrun_words(line.settings);
+  words.insert(words.end(), line.own.begin(), line.own.end());
+  words.insert(words.end(), line.program.begin(), line.program.end());
+  const GetEnv getenv = without_decided(environment_variable);
+  MUSTER_TRY(const Parsed parsed, parse_arguments(Verb::kRun, words, getenv));
+  auto asking = make_request(Verb::kRun, parsed, getenv);
+  if (!asking) return in_its_words(asking.error());
+  AccelerateJob job{{}, std::move(asking->request), parsed.flag(Opt::kJson)};
+  Machine machine = this_machine();
   add_surroundings(machine, facts);
-  AccelerateJob job;
-  MUSTER_TRY(job.launch, accelerate::translate(line, machine));
-  MUSTER_TRY(job.parsed, parse_arguments(Verb::kRun, job.launch.arguments, without_decided(facts.getenv)));
-  job.arguments = accelerate::to_words(line);
+  MUSTER_TRY(job.launch, accelerate::translate(line.settings, machine, job.request));
   return job;
 }
 
-Result<JobPlan> plan_accelerate(const AccelerateJob& job, const Facts& facts) {
-  const Launch& launch = job.launch;
-  auto planned = plan_job(Verb::kRun, job.parsed, facts, wishes_of(launch));
-  if (!planned) return in_its_words(about_its_hostfile(planned.error(), job.arguments));
-  JobPlan plan = *std::move(planned);
-  if (launch.uneven && std::holds_alternative<launcher::Symmetric>(plan.nodes))
+Result<plan::JobPlan> plan_accelerate(const AccelerateJob& job, plan::Facts& facts) {
+  auto planned = make_plan(job.request, facts);
+  if (!planned) return in_its_words(planned.error());
+  plan::JobPlan plan = *std::move(planned);
+  if (job.launch.uneven && plan.symmetric() != nullptr)
     return Error{ErrorKind::kUsage,
                  fmt::format("{} processes cannot be shared out evenly, and the rank of this machine is not known",
-                             *launch.processes),
+                             *job.request.processes),
                  "give --machine_rank on every one"};
-  for (Note& note : plan.notes) note.text = accelerate::in_its_words(note.text);
-  std::vector<Note> notes;
-  for (const std::string& note : launch.notes) notes.push_back({LogLevel::kInfo, note});
-  plan.notes.insert(plan.notes.begin(), notes.begin(), notes.end());
-  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan.nodes))
-    fan_out->description.verb = info(Verb::kAccelerate).name;
+  std::vector<plan::Note> notes;
+  for (const std::string& note : job.launch.notes) notes.push_back({LogLevel::kInfo, note});
+  for (plan::Note& note : plan.notes) notes.push_back({note.level, accelerate::in_its_words(note.text)});
+  plan.notes = std::move(notes);
   return plan;
 }
 
-Result<JobPlan> plan_accelerate_part(const std::vector<std::string>& arguments, const Facts& facts,
-                                     const Assignment& assignment) {
-  // The launcher's id of the job is in front.
-  auto with_id = [](std::string_view name) {
-    return name == "rdzv-id" ? accelerate::OwnOption::kValue : own_option(name);
-  };
-  MUSTER_TRY(CommandLine line, accelerate::parse_command_line(arguments, with_id, accelerate::Writer::kLauncher));
-  Machine machine = this_machine(facts);
+Result<void> complete_accelerate(job::Request& request, const plan::Assignment& assignment) {
+  Machine machine = this_machine();
   machine.agent = true;
   machine.workers = assignment.workers;
-  MUSTER_TRY(Launch launch, accelerate::translate(line, machine));
-  MUSTER_TRY(Parsed parsed, parse_arguments(Verb::kRun, launch.arguments, without_decided(facts.getenv)));
-  return plan_member(Verb::kRun, parsed, facts, assignment, wishes_of(launch));
+  return accelerate::complete(request, machine);
 }
 
 }  // namespace muster::cli

@@ -2,7 +2,7 @@
 
 #include "muster/accelerate/command_line.h"
 #include "muster/accelerate/translate.h"
-#include "muster/cli/job_options.h"
+#include "muster/plan/plan.h"
 
 namespace muster::cli {
 
@@ -10,21 +10,20 @@ namespace muster::cli {
 // --dry-run …) may be given there too. `--env` is ours; accelerate's is for TPUs.
 accelerate::OwnOption own_option(std::string_view name);
 
-// `accelerate launch` in the words of `muster run`, on this machine.
+// What `accelerate launch` asks for, as a request.
 struct AccelerateJob {
   accelerate::Launch launch;
-  Parsed parsed;
-  std::vector<std::string> arguments;  // for agents: no config file is needed to read them
+  job::Request request;
+  bool json = false;
 };
 
 // Reads the config file, if there is one. Notes about it are added to `notes`.
-Result<accelerate::CommandLine> read_accelerate(const std::vector<std::string>& arguments, const Facts& facts,
+Result<accelerate::CommandLine> read_accelerate(const std::vector<std::string>& arguments,
                                                 std::vector<std::string>& notes);
-Result<AccelerateJob> translate_accelerate(const accelerate::CommandLine& line, const Facts& facts);
-Result<JobPlan> plan_accelerate(const AccelerateJob& job, const Facts& facts);
+Result<AccelerateJob> translate_accelerate(const accelerate::CommandLine& line, const plan::Facts& facts);
+Result<plan::JobPlan> plan_accelerate(const AccelerateJob& job, plan::Facts& facts);
 
-// The part of an agent, from the `arguments` above.
-Result<JobPlan> plan_accelerate_part(const std::vector<std::string>& arguments, const Facts& facts,
-                                     const Assignment& assignment);
+// The part of an agent: what follows from this machine.
+Result<void> complete_accelerate(job::Request& request, const plan::Assignment& assignment);
 
 }  // namespace muster::cli

@@ -19,12 +19,11 @@
 #include "muster/cli/agent_fetch.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/env_diff.h"
-#include "muster/cli/job_options.h"
 #include "muster/cli/job_record.h"
-#include "muster/cli/node_environment.h"
-#include "muster/cli/verbs.h"
+#include "muster/cli/planning.h"
 #include "muster/cluster/description.h"
 #include "muster/output/log_layout.h"
+#include "muster/plan/node_environment.h"
 
 namespace muster::cli {
 namespace {
@@ -108,29 +107,25 @@ void use_directory(const std::string& directory) {
 }
 
 // What is of this node alone; all else the launcher has said.
-void say_notes(const JobPlan& plan) {
-  for (const Note& note : plan.notes) {
-    const std::string text = fmt::format("{}{}: {}\n", log_prefix(note.level), plan.job.host, note.text);
+void say_notes(const plan::JobPlan& plan) {
+  for (const plan::Note& note : plan.notes) {
+    const std::string text = fmt::format("{}{}: {}\n", log_prefix(note.level), plan.job().host, note.text);
     (void)write_all(STDERR_FILENO, text.data(), text.size());
   }
 }
 
-Result<JobPlan> plan_part(const cluster::Description& description, const Fd& launcher) {
-  const VerbInfo* verb = find_verb(description.verb);
-  if (verb == nullptr || verb->words != Words::kProgram)
-    return Error{ErrorKind::kPeer, fmt::format("'{}' runs no program", description.verb), {}};
-  Assignment assignment;
+Result<plan::JobPlan> plan_part(const cluster::Description& description, job::Request& request, const Fd& launcher) {
+  plan::Assignment assignment;
   MUSTER_TRY(assignment.token, job::Token::parse(description.token));
   assignment.endpoints = description.endpoints;
+  assignment.run_id = description.run_id;
   assignment.host = description.host;
   assignment.position = description.position;
   assignment.workers = description.workers;
   assignment.script = description.script;
-  Facts facts = real_facts(launcher.get());
-  if (verb->verb == Verb::kAccelerate) return plan_accelerate_part(description.arguments, facts, assignment);
-  MUSTER_TRY(Parsed parsed, parse_arguments(verb->verb, description.arguments, facts.getenv));
-  if (parsed.immediate) return Error{ErrorKind::kPeer, "nothing to run", {}};
-  return plan_member(verb->verb, parsed, facts, assignment);
+  if (!request.accelerate.empty()) MUSTER_TRY_VOID(complete_accelerate(request, assignment));
+  plan::Facts facts = own_facts();
+  return make_plan(request, facts, {.agent = &assignment, .launcher = launcher.get()});
 }
 
 // The launcher stays in reach where it was on stdin; whoever reads stdin from now on reads nothing.
@@ -145,13 +140,6 @@ Result<void> move_stdin(Fd& launcher) {
 bool has_hung_up(const Fd& launcher) {
   pollfd watched{launcher.get(), POLLRDHUP, 0};
   return ::poll(&watched, 1, 0) == 1;
-}
-
-// Without what the launcher has put in front, which ends with the id (run_command.cpp).
-std::vector<std::string> typed_arguments(const std::vector<std::string>& arguments) {
-  auto id = std::find_if(arguments.begin(), arguments.end(),
-                         [](const std::string& word) { return word.starts_with("--rdzv-id="); });
-  return {id == arguments.end() ? arguments.begin() : id + 1, arguments.end()};
 }
 
 // Until this node is a member, the end of stdin, or of the connection that the description came on, is all that tells
@@ -233,19 +221,21 @@ int agent_command(const std::vector<std::string>& words) {
 
   const Environment& sent = description->environment;
   const Environment own = own_environment();
-  use_environment(from_scheduler ? environment_of_task(sent, own, net::hostname(), description->position)
-                                 : environment_of_node(sent, own));
+  use_environment(from_scheduler ? plan::environment_of_task(sent, own, net::hostname(), description->position)
+                                 : plan::environment_of_node(sent, own));
   use_directory(description->directory);
   if (auto moved = move_stdin(launcher); !moved) return fail(moved.error());
-  auto plan = plan_part(*description, launcher);
+  auto request = job::decode_request(description->request);
+  if (!request) return fail(request.error());
+  auto plan = plan_part(*description, *request, launcher);
   if (!plan && from_scheduler && !has_hung_up(launcher))
     tell_launcher(**fetch_words, plan.error(), Deadline::in(kComplaintTime));
   if (!plan) return fail(plan.error());
   say_notes(*plan);
-  plan->job.output.columns = description->columns;
-  if (plan->env_diff) run_fingerprint(plan->job);
-  const auto at_end = start_record(*plan, "muster " + description->verb, typed_arguments(description->arguments));
-  return run_part(plan->job, std::move(launcher), from_scheduler, at_end);
+  plan->job().output.columns = description->columns;
+  if (plan->env_diff) run_fingerprint(plan->job());
+  const auto at_end = start_record(*plan, request->command_line);
+  return run_part(plan->job(), std::move(launcher), from_scheduler, at_end);
 }
 
 }  // namespace muster::cli

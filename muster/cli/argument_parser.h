@@ -12,8 +12,7 @@
 
 namespace muster::cli {
 
-// kSurroundings: the user did not give it; it comes from a scheduler or from preset variables.
-enum class Source { kDefault, kSurroundings, kEnvironment, kCommandLine };
+enum class Source { kDefault, kEnvironment, kCommandLine };
 
 // The value of an option and its origin. A list has several values. A flag that is on has the value "1".
 struct Setting {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "muster/cli/argument_parser.h"
-#include "muster/cli/job_options.h"
+#include "muster/plan/plan.h"
 
 // One file a verb. Each takes its parsed command line and returns the exit code.
 namespace muster::cli {
@@ -13,14 +13,16 @@ namespace muster::cli {
 // run, torchrun and launch share all but their defaults; `typed` is how the user called it ("muster run", "torchrun").
 int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments);
 
+// The words of a command line, for --record. `typed`: "muster run".
+std::vector<std::string> command_line(const std::string& typed, const std::vector<std::string>& arguments);
+
 // Where a scheduler has started several tasks on this node one of them does the work, by `run`; the others wait for it.
-int run_with_mates(Verb verb, const std::string& typed, const Parsed& parsed, const Facts& facts,
+int run_with_mates(Verb verb, const std::string& typed, const job::Request& request, const plan::Facts& facts,
                    const std::function<int()>& run);
 
-// What run_command() does with its plan: shows it (--dry-run), or says its notes and runs it. `arguments` are for agents
-// on other nodes, which plan their part by them.
-int carry_out(Verb verb, const std::string& typed, const Parsed& parsed, const Facts& facts, JobPlan& plan,
-              const std::vector<std::string>& arguments);
+// What run_command() does with its plan: shows it (--dry-run), or says its notes and runs it.
+int carry_out(Verb verb, const std::string& typed, const job::Request& request, const plan::Facts& facts,
+              plan::JobPlan& plan, bool json);
 
 // The part of a job on one node, told on stdin what to do.
 int agent_command(const std::vector<std::string>& words);

@@ -10,6 +10,7 @@
 #include "muster/net/address.h"
 #include "muster/process/binding.h"
 #include "muster/process/cpus.h"
+#include "muster/process/gpus.h"
 
 namespace muster::cli {
 namespace {
@@ -24,10 +25,10 @@ struct WorkerPlan {
 
 }  // namespace
 
-Environment added_variables(const JobPlan& plan, const Environment& environment) {
+Environment added_variables(const plan::JobPlan& plan, const Environment& environment) {
   Environment added;
   for (const auto& [name, value] : environment) {
-    const bool later = name == "TORCHELASTIC_ERROR_FILE" || (name == "MASTER_PORT" && plan.job.master_port == 0);
+    const bool later = name == "TORCHELASTIC_ERROR_FILE" || (name == "MASTER_PORT" && plan.job().master_port == 0);
     if (plan.given_environment.get(name) != value) added.add(name, later ? kChosenAtStart : value);
   }
   return added;
@@ -50,8 +51,8 @@ std::vector<std::string> command_line(const job::JobSpec& job, int rank, const E
       .argv;
 }
 
-Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process::GpuCount& gpus) {
-  const job::JobSpec& job = plan.job;
+Result<std::vector<WorkerPlan>> plan_workers(const plan::JobPlan& plan, const process::GpuCount& gpus) {
+  const job::JobSpec& job = plan.job();
   MUSTER_TRY(std::vector<std::vector<int>> cpus, job::cpus_of_workers(job));
   if (cpus.empty()) cpus.assign(static_cast<size_t>(job.workers), process::affinity_cpus());
   const job::Round round{.world_size = job.workers,
@@ -70,18 +71,18 @@ Result<std::vector<WorkerPlan>> plan_workers(const JobPlan& plan, const process:
   return workers;
 }
 
-std::string as_json(const JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
+std::string as_json(const plan::JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
   nlohmann::ordered_json json;
-  json["workers"] = plan.job.workers;
+  json["workers"] = plan.job().workers;
   json["host"] = net::hostname();
-  json["program"] = plan.job.command.program;
+  json["program"] = plan.job().command.program;
   json["gpu_source"] = gpus.source;
   json["ranks"] = nlohmann::ordered_json::array();
   for (const WorkerPlan& worker : workers) {
     nlohmann::ordered_json entry;
     entry["rank"] = entry["local_rank"] = worker.rank;
     entry["cpus"] = worker.cpus;
-    entry["bound"] = plan.job.binding.has_value();
+    entry["bound"] = plan.job().binding.has_value();
     entry["gpu"] = worker.gpu.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(worker.gpu);
     entry["command"] = worker.argv;
     entry["environment"] = nlohmann::ordered_json::object();
@@ -112,15 +113,15 @@ std::string variable_lines(const Environment& environment, const Environment& bu
   return text;
 }
 
-std::string as_text(const JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
+std::string as_text(const plan::JobPlan& plan, const process::GpuCount& gpus, const std::vector<WorkerPlan>& workers) {
   std::string text = fmt::format("{} worker{} on {}, by {}\n", workers.size(), workers.size() == 1 ? "" : "s",
-                                 net::hostname(), plan.job.command.program);
+                                 net::hostname(), plan.job().command.program);
   if (!gpus.source.empty()) text += fmt::format("GPUs: {} ({})\n", gpus.count, gpus.source);
   const Environment common = common_variables(workers);
   if (!common.empty()) text += "\nevery rank\n  environment\n" + variable_lines(common, {});
   for (const WorkerPlan& worker : workers) {
     text += fmt::format("\nrank {}\n  cores    {}{}\n", worker.rank, process::cpu_ranges(worker.cpus),
-                        plan.job.binding ? " (bound)" : "");
+                        plan.job().binding ? " (bound)" : "");
     if (!worker.gpu.empty()) text += fmt::format("  GPU      {}\n", worker.gpu);
     text += fmt::format("  command  {}\n  environment\n", shell_quote(worker.argv));
     text += variable_lines(worker.added, common);
@@ -130,8 +131,8 @@ std::string as_text(const JobPlan& plan, const process::GpuCount& gpus, const st
 
 }  // namespace
 
-Result<std::string> dry_run(const JobPlan& plan, const Facts& facts, bool json) {
-  const process::GpuCount gpus = facts.gpus();
+Result<std::string> dry_run(const plan::JobPlan& plan, bool json) {
+  const process::GpuCount gpus = process::count_gpus(environment_variable);
   MUSTER_TRY(std::vector<WorkerPlan> workers, plan_workers(plan, gpus));
   return json ? as_json(plan, gpus, workers) : as_text(plan, gpus, workers);
 }

@@ -12,20 +12,20 @@
 #include <filesystem>
 #include <string_view>
 
-#include "muster/agent/supervisor.h"
+#include "muster/agent/round_store.h"
 #include "muster/base/environment.h"
 #include "muster/base/fd.h"
 #include "muster/base/random.h"
 #include "muster/base/strings.h"
-#include "muster/cli/script.h"
-#include "muster/cli/set_up.h"
 #include "muster/cluster/adapters.h"
+#include "muster/cluster/scheduler_job.h"
 #include "muster/environment/record.h"
 #include "muster/job/worker_env.h"
 #include "muster/net/address.h"
 #include "muster/net/interfaces.h"
 #include "muster/net/resolve.h"
 #include "muster/net/socket.h"
+#include "muster/plan/script.h"
 #include "muster/process/cpus.h"
 #include "muster/process/proc.h"
 #include "muster/rendezvous/munge.h"
@@ -33,6 +33,10 @@
 
 namespace muster::cli {
 namespace {
+
+using plan::Answer;
+using plan::PathKind;
+using plan::Topic;
 
 // For a resolver whose first server is dead: it asks the next one after five seconds, and who hosts a job depends on
 // it.
@@ -73,7 +77,7 @@ PathKind path_kind(const std::string& path) {
   if (is_zipapp(beginning)) return PathKind::kZip;
   // access() says yes to everything for root where any x bit is set; a file without one is never executable.
   if (S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0)
-    return starts_muster(beginning, own_file_name()) ? PathKind::kMusterScript : PathKind::kExecutable;
+    return plan::starts_muster(beginning, own_file_name()) ? PathKind::kMusterScript : PathKind::kExecutable;
   return ::access(path.c_str(), R_OK) == 0 ? PathKind::kFile : PathKind::kUnreadable;
 }
 
@@ -113,10 +117,10 @@ Result<bool> is_this_machine(const std::string& host) {
   return std::any_of(addresses->begin(), addresses->end(), net::is_own_address);
 }
 
-std::optional<std::string> slurm_address(const std::string& node) {
-  if (net::resolve(node, 0, Deadline::in(kHostTime))) return std::nullopt;
+std::string slurm_address(const std::string& node) {
+  if (net::resolve(node, 0, Deadline::in(kHostTime))) return {};
   auto address = cluster::slurm::adapter().node_address(node, Deadline::in(kHostTime));
-  return address && *address != node ? std::optional(*std::move(address)) : std::nullopt;
+  return address && *address != node ? *address : std::string();
 }
 
 Result<bool> is_loopback(const std::string& wanted) {
@@ -124,15 +128,10 @@ Result<bool> is_loopback(const std::string& wanted) {
   return std::all_of(chosen.begin(), chosen.end(), [](const auto& each) { return each.loopback; });
 }
 
-Result<std::string> read_text(const std::string& path) {
-  constexpr size_t kMost = 64 << 20;  // a hostfile of a million lines
-  return muster::read_file(path, kMost);
-}
-
 Result<std::string> read_stdin() {
   std::string text;
   std::array<char, 64 << 10> bytes;
-  while (text.size() <= kLongestScript) {
+  while (text.size() <= plan::kLongestScript) {
     const ssize_t got = ::read(STDIN_FILENO, bytes.data(), bytes.size());
     if (got == 0) break;
     if (got > 0) text.append(bytes.data(), static_cast<size_t>(got));
@@ -152,6 +151,55 @@ uint64_t descriptor_limit() {
   return ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
 }
 
+// 0: all of them are taken.
+int free_port(std::string_view range) {
+  const size_t dash = range.find('-');
+  const auto number = [](std::string_view text) { return static_cast<uint16_t>(parse_int(text).value_or(0)); };
+  for (uint16_t port : agent::ports_to_try({number(range.substr(0, dash)), number(range.substr(dash + 1))}))
+    if (check_port(port)) return port;
+  return 0;
+}
+
+Result<std::string> find_program(const std::string& name) {
+  return process::find_program(name, environment_variable("PATH").value_or(process::kDefaultPath));
+}
+
+const cluster::Adapter& adapter(std::string_view name) {
+  const auto& all = cluster::adapters();
+  return **std::find_if(all.begin(), all.end(), [&](const auto* each) { return each->name() == name; });
+}
+
+bool has_munge() {
+  auto munge = rendezvous::Munge::open();
+  return munge && munge->seal(job::Token::random(), "").ok();
+}
+
+Answer user_key(bool make) {
+  auto key = rendezvous::read_user_key(rendezvous::user_key_path(), make);
+  if (!key) return key.error();
+  return key->value_or("");
+}
+
+template <typename T>
+Answer either(Result<T> result) {
+  if (!result) return std::move(result).error();
+  return *std::move(result);
+}
+Answer either(const Result<void>& result) { return result ? Answer(true) : Answer(result.error()); }
+
+std::string working_directory() {
+  std::error_code error;
+  const auto path = std::filesystem::current_path(error);
+  return error ? "/" : path.string();
+}
+
+}  // namespace
+
+Result<std::string> read_text(const std::string& path) {
+  constexpr size_t kMost = 64 << 20;  // a hostfile of a million lines
+  return muster::read_file(path, kMost);
+}
+
 uint64_t raise_descriptor_limit(uint64_t needed) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return needed;
@@ -163,89 +211,75 @@ uint64_t raise_descriptor_limit(uint64_t needed) {
   return limit.rlim_cur;
 }
 
-Result<container::Prepared> prepare_container(container::Request request, LogLevel threshold, int launcher) {
-  const bool by_launcher = launcher >= 0;
-  request.launcher = launcher;
-  const std::string begin =
-      by_launcher ? std::string(agent::kSettingUp) : fmt::format("muster: setting up {}: ", request.host);
-  if (by_launcher || threshold <= LogLevel::kInfo)
-    request.say = [begin](const std::string& what) {
-      const std::string text = fmt::format("{}{}\n", begin, what);
-      (void)write_all(STDERR_FILENO, text.data(), text.size());
-    };
-  return container::prepare(request);
-}
-
-std::string working_directory() {
-  std::error_code error;
-  const auto path = std::filesystem::current_path(error);
-  return error ? "/" : path.string();
-}
-
-}  // namespace
-
-bool starts_muster(std::string_view beginning, std::string_view own_name) {
-  if (!beginning.starts_with("#!")) return false;
-  std::string line(beginning.substr(2, beginning.find('\n') - 2));
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c == '\t' || c == '\r' || c == '"' || c == '\''; }, ' ');
-  const std::vector<std::string_view> words = split(line, ' ');
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
-    for (std::string_view option : {"-S", "--split-string="})
-      if (word.starts_with(option)) word.remove_prefix(option.size());
-    const std::string_view name = word.substr(word.rfind('/') + 1);
-    return name == "muster" || (!name.empty() && name == own_name);
-  });
-}
-
 void use_environment(const Environment& environment) {
   ::clearenv();
   for (const auto& [name, value] : environment) ::setenv(name.c_str(), value.c_str(), 1);  // a bad name is left out
 }
 
-Facts real_facts(int launcher) {
-  Facts facts;
+plan::Facts own_facts() {
+  plan::Facts facts;
   facts.environment = own_environment();
-  facts.getenv = environment_variable;
-  facts.gpus = [] { return process::count_gpus(environment_variable); };
-  facts.usable_cores = [] { return process::usable_cores(); };
-  facts.physical_cores = [] { return process::physical_cores(); };
-  facts.gpu_peer_access = [] { return process::have_peer_access(); };
-  facts.affinity_cpus = [] { return static_cast<int>(process::affinity_cpus().size()); };
-  facts.find_python = [] { return process::find_python(environment_variable); };
-  facts.find_program = [](const std::string& name) {
-    return process::find_program(name, environment_variable("PATH").value_or(process::kDefaultPath));
-  };
-  facts.find_torch = [](const std::string& python) { return process::find_torch(python, environment_variable); };
-  facts.path_kind = path_kind;
-  facts.fully_qualified_hostname = [] { return net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime)); };
-  facts.uuid = random_uuid;
-  facts.can_create = can_create;
-  facts.is_this_machine = is_this_machine;
-  facts.slurm_address = slurm_address;
-  facts.check_port = check_port;
-  facts.is_loopback = is_loopback;
-  facts.read_file = read_text;
-  facts.read_stdin = read_stdin;
-  facts.job_environment = [](const cluster::Adapter& scheduler) { return scheduler.first_environment(); };
-  facts.munge = [] {
-    auto munge = rendezvous::Munge::open();
-    return munge && munge->seal(job::Token::random(), "").ok();
-  };
-  facts.token_file = rendezvous::read_token_file;
-  facts.user_key = [](bool make) { return rendezvous::read_user_key(rendezvous::user_key_path(), make); };
-  facts.set_up = [launcher](const environment::Setup& setup, const Environment& before, const SetUpManner& manner) {
-    return set_up(setup, before, manner, launcher);
-  };
-  facts.check_record = environment::check_record_directory;
-  facts.is_directory = is_directory;
-  facts.working_directory = working_directory;
-  facts.prepare_container = [launcher](const container::Request& request, LogLevel threshold) {
-    return prepare_container(request, threshold, launcher);
-  };
-  facts.descriptor_limit = descriptor_limit;
-  facts.raise_descriptor_limit = raise_descriptor_limit;
+  facts.host = net::hostname();
+  facts.uuid = random_uuid();
+  facts.working_directory = working_directory();
+  facts.descriptor_limit = descriptor_limit();
+  facts.here = cluster::detect(environment_variable, read_text);
   return facts;
+}
+
+Answer answer(const plan::Question& question) {
+  const std::string& subject = question.subject;
+  switch (question.topic) {
+    case Topic::kGpus:
+      return process::count_gpus(environment_variable);
+    case Topic::kUsableCores:
+      return process::usable_cores();
+    case Topic::kAffinityCpus:
+      return static_cast<int>(process::affinity_cpus().size());
+    case Topic::kPython:
+      return either(process::find_python(environment_variable));
+    case Topic::kTorch:
+      return process::find_torch(subject, environment_variable);
+    case Topic::kProgram:
+      return either(find_program(subject));
+    case Topic::kPathKind:
+      return path_kind(subject);
+    case Topic::kIsDirectory:
+      return is_directory(subject);
+    case Topic::kFullHostname:
+      return net::fully_qualified_hostname(Deadline::in(net::kOwnNameTime));
+    case Topic::kCanCreate:
+      return either(can_create(subject));
+    case Topic::kIsThisMachine:
+      return either(is_this_machine(subject));
+    case Topic::kSlurmAddress:
+      return slurm_address(subject);
+    case Topic::kPortIsFree:
+      return either(check_port(static_cast<uint16_t>(parse_int(subject).value_or(0))));
+    case Topic::kFreePort:
+      return free_port(subject);
+    case Topic::kIsLoopback:
+      return either(is_loopback(subject));
+    case Topic::kFile:
+      return either(read_text(subject));
+    case Topic::kTokenFile:
+      return either(rendezvous::read_token_file(subject));
+    case Topic::kStdin:
+      return either(read_stdin());
+    case Topic::kFirstEnvironment:
+      return adapter(subject).first_environment();
+    case Topic::kSchedulerJob:
+      return cluster::scheduler_job(environment_variable, read_text);
+    case Topic::kTools:
+      return either(adapter(subject).find_tools(environment_variable, find_program, read_text));
+    case Topic::kHasMunge:
+      return has_munge();
+    case Topic::kUserKey:
+      return user_key(subject == "make");
+    case Topic::kCanRecord:
+      return either(environment::check_record_directory(subject));
+  }
+  return Error{ErrorKind::kUsage, "nobody knows", {}};
 }
 
 }  // namespace muster::cli

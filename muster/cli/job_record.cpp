@@ -36,13 +36,11 @@ Result<process::Child> start_recorder(const std::vector<std::string>& words, con
 
 }  // namespace
 
-std::function<void()> start_record(const JobPlan& plan, const std::string& typed,
-                                   const std::vector<std::string>& arguments) {
+std::function<void()> start_record(const plan::JobPlan& plan, const std::vector<std::string>& command_line) {
   if (plan.record.empty()) return nullptr;
-  std::vector<std::string> words = {plan.record, plan.job.run_id, plan.job.host};
-  for (std::string_view word : split(typed, ' ')) words.emplace_back(word);
-  for (std::string& word : environment::masked_words(arguments)) words.push_back(std::move(word));
-  auto child = start_recorder(words, plan.job.environment);
+  std::vector<std::string> words = {plan.record, plan.job().run_id, plan.job().host};
+  for (std::string& word : environment::masked_words(command_line)) words.push_back(std::move(word));
+  auto child = start_recorder(words, plan.job().environment);
   if (!child) {
     Log::to_stderr().warn("--record: {}", child.error().text());
     return nullptr;
@@ -50,7 +48,7 @@ std::function<void()> start_record(const JobPlan& plan, const std::string& typed
   auto recorder = std::make_shared<process::Child>(*std::move(child));
   return [recorder] {
     pollfd ended{recorder->pidfd.get(), POLLIN, 0};
-    if (::poll(&ended, 1, Deadline::in(kRecordPatience).poll_timeout()) == 0)
+    if (::poll(&ended, 1, Deadline::in(plan::kRecordPatience).poll_timeout()) == 0)
       Log::to_stderr().warn("--record: nothing is kept: it has taken too long");
   };
 }

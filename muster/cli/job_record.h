@@ -5,20 +5,16 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/cli/job_options.h"
+#include "muster/plan/plan.h"
 
 // --record DIR: a process of its own asks and writes, so that neither the start nor the job waits for it.
 namespace muster::cli {
 
 inline constexpr std::string_view kRecordWord = "node-record";  // of no use to people
 
-// How long a job that is over waits for its record.
-inline constexpr Duration kRecordPatience = std::chrono::seconds(30);
-
-// Where plan.record says so, starts that process; `typed` and `arguments` are the command line. Call what is returned,
-// if anything is, at the end of the job: it waits for a record that is not done.
-std::function<void()> start_record(const JobPlan& plan, const std::string& typed,
-                                   const std::vector<std::string>& arguments);
+// Where plan.record says so, starts that process. Call what is returned, if anything is, at the end of the job: it waits
+// for a record that is not done.
+std::function<void()> start_record(const plan::JobPlan& plan, const std::vector<std::string>& command_line);
 
 // That process. On its stdin, since arguments are there for everybody to read: DIR, job and host, then the command
 // line.

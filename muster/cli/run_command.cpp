@@ -6,14 +6,15 @@
 #include "muster/base/fd.h"
 #include "muster/base/printable.h"
 #include "muster/base/strings.h"
+#include "muster/base/version.h"
 #include "muster/cli/commands.h"
 #include "muster/cli/completion.h"
 #include "muster/cli/dry_run.h"
 #include "muster/cli/env_diff.h"
 #include "muster/cli/help.h"
-#include "muster/cli/job_options.h"
 #include "muster/cli/job_record.h"
-#include "muster/cli/mode.h"
+#include "muster/cli/planning.h"
+#include "muster/cli/request.h"
 #include "muster/cluster/slurm/node_mates.h"
 #include "muster/launcher/alone.h"
 #include "muster/launcher/fan_out.h"
@@ -57,15 +58,15 @@ int planning_failure(Verb verb, const std::string& program, const Error& error) 
   return error.kind == ErrorKind::kInterrupted ? exit_code(error) : kTorchrunFailure;
 }
 
-void say_note(Verb verb, const Note& note) {
+void say_note(Verb verb, const plan::Note& note) {
   const bool ours = dialect_of(verb) == Dialect::kMuster;
   const std::string prefix = ours ? std::string(log_prefix(note.level)) : output::torchrun_prefix(note.level);
   for (std::string_view line : split(note.text, '\n')) say(fmt::format("{}{}\n", prefix, escaped(line)));
 }
 
-void say_notes(Verb verb, const JobPlan& plan) {
-  for (const Note& note : plan.notes)
-    if (note.level >= plan.job.log_threshold) say_note(verb, note);
+void say_notes(Verb verb, const plan::JobPlan& plan) {
+  for (const plan::Note& note : plan.notes)
+    if (note.level >= plan.job().log_threshold) say_note(verb, note);
 }
 
 int print_torchrun_completion(const std::string& program, const std::string& shell) {
@@ -77,25 +78,24 @@ int print_torchrun_completion(const std::string& program, const std::string& she
   return print(completion_script(*known, "torchrun"));
 }
 
-// Agents read the same command line, with the id that was chosen here in front of it.
-int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& arguments,
-                  const std::vector<std::string>& forwarded) {
+int run_from_here(launcher::FanOut& spec, const job::Request& request) {
   std::error_code error;
   spec.start.program = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) {
     say(fmt::format("muster: error: /proc/self/exe: {}\n", error.message()));
     return kMusterFailed;
   }
-  spec.description.directory = std::filesystem::current_path(error).string();
+  cluster::Description& description = spec.description;
+  description.muster_version = version();
+  description.directory = std::filesystem::current_path(error).string();
   if (error)
     return usage_failure(
         Verb::kRun, "",
         {ErrorKind::kUsage,
          fmt::format("agents start in this working directory, which cannot be found: {}", error.message()),
          "cd to one that exists"});
-  spec.description.arguments = forwarded;
-  spec.description.arguments.push_back("--rdzv-id=" + spec.job.run_id);
-  spec.description.arguments.insert(spec.description.arguments.end(), arguments.begin(), arguments.end());
+  description.request = job::encode(request);
+  description.run_id = spec.job.run_id;
   if (spec.adapter->agents_ask()) {
     auto chosen = rendezvous::choose_secret();
     if (!chosen) {
@@ -104,7 +104,7 @@ int run_from_here(launcher::FanOut& spec, const std::vector<std::string>& argume
     }
     spec.secret = *std::move(chosen);
   }
-  spec.description.columns = {terminal_columns(STDOUT_FILENO), terminal_columns(STDERR_FILENO)};
+  description.columns = {terminal_columns(STDOUT_FILENO), terminal_columns(STDERR_FILENO)};
   return launcher::run_fan_out(spec);
 }
 
@@ -117,30 +117,42 @@ std::string program_name(Verb verb, const std::string& typed) {
 
 int run_command(Verb verb, const std::string& typed, const std::vector<std::string>& arguments) {
   const std::string program = program_name(verb, typed);
-  Facts facts = real_facts();
-  auto parsed = parse_arguments(verb, arguments, facts.getenv);
+  auto parsed = parse_arguments(verb, arguments, environment_variable);
   const auto help = parsed ? asks_for_help(parsed->immediate) : std::nullopt;
-  if (verb == Verb::kLaunch && !help) warn_of_deprecation(facts.getenv);
+  if (verb == Verb::kLaunch && !help) warn_of_deprecation(environment_variable);
   if (dialect_of(verb) == Dialect::kArgparse) {
-    if (auto error = malformed_flag_variable(verb, facts.getenv)) return planning_failure(verb, program, *error);
+    if (auto error = malformed_flag_variable(verb, environment_variable))
+      return planning_failure(verb, program, *error);
   }
   if (!parsed) return usage_failure(verb, program, parsed.error());
   if (help) return print(verb_help(verb, typed, *help, style_of(STDOUT_FILENO)));
   if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
-  return run_with_mates(verb, typed, *parsed, facts, [&] {
-    auto plan = plan_job(verb, *parsed, facts);
+  auto asking = make_request(verb, *parsed, environment_variable);
+  if (!asking) return planning_failure(verb, program, asking.error());
+  job::Request& request = asking->request;
+  if (request.record.given()) request.command_line = command_line(typed, arguments);
+  plan::Facts facts = own_facts();
+  return run_with_mates(verb, typed, request, facts, [&] {
+    auto plan = make_plan(request, facts);
     if (!plan) return planning_failure(verb, program, plan.error());
-    return carry_out(verb, typed, *parsed, facts, *plan, arguments);
+    plan->notes.insert(plan->notes.begin(), asking->notes.begin(), asking->notes.end());
+    return carry_out(verb, typed, request, facts, *plan, parsed->flag(Opt::kJson));
   });
 }
 
-int run_with_mates(Verb verb, const std::string& typed, const Parsed& parsed, const Facts& facts,
+std::vector<std::string> command_line(const std::string& typed, const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  for (std::string_view word : split(typed, ' ')) words.emplace_back(word);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return words;
+}
+
+int run_with_mates(Verb verb, const std::string& typed, const job::Request& request, const plan::Facts& facts,
                    const std::function<int()>& run) {
   const std::string program = program_name(verb, typed);
   constexpr auto kAppearTime = std::chrono::seconds(60), kTellTime = std::chrono::seconds(10);
-  if (!surroundings_count(verb, parsed)) return run();
-  auto here = cluster::detect(facts.getenv, facts.read_file);
-  if (!here || !*here || (*here)->tasks_here < 2) return run();
+  const auto& here = facts.here;
+  if (!plan::surroundings_count(request) || !here || !*here || (*here)->tasks_here < 2) return run();
   const std::string name = cluster::slurm::mates_name(**here);
   if ((*here)->local_task > 0) {
     auto code = cluster::slurm::wait_for_first_task(name, Deadline::in(kAppearTime));
@@ -154,32 +166,31 @@ int run_with_mates(Verb verb, const std::string& typed, const Parsed& parsed, co
   return code;
 }
 
-int carry_out(Verb verb, const std::string& typed, const Parsed& parsed, const Facts& facts, JobPlan& plan,
-              const std::vector<std::string>& arguments) {
+int carry_out(Verb verb, const std::string& typed, const job::Request& request, const plan::Facts& facts,
+              plan::JobPlan& plan, bool json) {
   const std::string program = program_name(verb, typed);
-  if (parsed.flag(Opt::kJson) && !parsed.flag(Opt::kDryRun) && !plan.env_diff)
+  if (json && !request.dry_run && !plan.env_diff)
     return planning_failure(verb, program,
                             {ErrorKind::kUsage, "--json needs --dry-run or --env-diff",
                              "for what happened use --report FILE and --events FILE"});
-  const bool several = !std::holds_alternative<std::monostate>(plan.nodes);
-  if (parsed.flag(Opt::kDryRun)) {
-    if (several) return print(dry_run_nodes(plan, facts, parsed.flag(Opt::kJson)));
-    auto text = dry_run(plan, facts, parsed.flag(Opt::kJson));
+  auto* alone = std::get_if<job::JobSpec>(&plan.start);
+  if (request.dry_run) {
+    if (alone == nullptr) return print(dry_run_nodes(plan, facts.environment, json));
+    auto text = dry_run(plan, json);
     return text ? print(*text) : planning_failure(verb, program, text.error());
   }
   say_notes(verb, plan);
-  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan.nodes)) {
-    auto run = [&] { return run_from_here(*fan_out, arguments, plan.forwarded); };
-    return plan.env_diff ? env_diff(*fan_out, run, parsed.flag(Opt::kJson)) : run();
+  if (auto* fan_out = std::get_if<launcher::FanOut>(&plan.start)) {
+    auto run = [&] { return run_from_here(*fan_out, plan.for_nodes); };
+    return plan.env_diff ? env_diff(*fan_out, run, json) : run();
   }
-  if (plan.env_diff) return env_diff_alone(plan.job, parsed.flag(Opt::kJson));
-  const auto at_end = start_record(plan, typed, arguments);
-  if (auto* symmetric = std::get_if<launcher::Symmetric>(&plan.nodes)) {
-    symmetric->at_end = at_end;
-    auto code = launcher::run_symmetric(std::move(*symmetric));
-    return code ? *code : planning_failure(verb, program, code.error());
-  }
-  return launcher::run_alone(plan.job, at_end);
+  if (plan.env_diff) return env_diff_alone(plan.job(), json);
+  const auto at_end = start_record(plan, request.command_line);
+  if (alone != nullptr) return launcher::run_alone(*alone, at_end);
+  auto& symmetric = std::get<launcher::Symmetric>(plan.start);
+  symmetric.at_end = at_end;
+  auto code = launcher::run_symmetric(std::move(symmetric));
+  return code ? *code : planning_failure(verb, program, code.error());
 }
 
 }  // namespace muster::cli

@@ -131,7 +131,7 @@ std::vector<std::string> split_list(std::string_view text) {
   return items;
 }
 
-Result<NodeRange> parse_nodes(std::string_view text) {
+Result<job::NodeRange> parse_nodes(std::string_view text) {
   auto parts = split(text, ':');
   auto min = small_int(parts[0]);
   auto max = parts.size() == 2 ? small_int(parts[1]) : min;
@@ -142,15 +142,14 @@ Result<NodeRange> parse_nodes(std::string_view text) {
     return Error{ErrorKind::kUsage, fmt::format("'{}' is out of range", text), "at least one node is needed"};
   if (*min > *max)
     return Error{ErrorKind::kUsage, fmt::format("the minimum of '{}' is above its maximum", text), "write MIN:MAX"};
-  return NodeRange{static_cast<int>(*min), static_cast<int>(*max)};
+  return job::NodeRange{static_cast<int>(*min), static_cast<int>(*max), parts.size() == 2};
 }
 
-Result<WorkerCount> parse_worker_count(std::string_view text) {
+Result<job::WorkerCount> parse_worker_count(std::string_view text) {
   constexpr int64_t kMost = 1'000'000;
-  if (text == "cpu") return WorkerCount(Countable::kCpu);
-  if (text == "gpu") return WorkerCount(Countable::kGpu);
-  if (text == "xpu") return WorkerCount(Countable::kXpu);
-  if (text == "auto") return WorkerCount(Countable::kAuto);
+  using job::Countable;
+  for (Countable what : {Countable::kCpu, Countable::kGpu, Countable::kXpu, Countable::kAuto})
+    if (text == job::WorkerCount{what}.text()) return job::WorkerCount{what};
   const auto typed = process::parse_typed_gpus(text);
   const std::string number = typed ? std::to_string(*typed) : std::string(text);
   auto count = small_int(number);
@@ -162,7 +161,7 @@ Result<WorkerCount> parse_worker_count(std::string_view text) {
     return Error{ErrorKind::kUsage, fmt::format("'{}' is not a number of workers", text),
                  "write a number, gpu, cpu, xpu or auto"};
   if (*count < 1) return Error{ErrorKind::kUsage, fmt::format("{} is too small", *count), "it must be at least 1"};
-  return WorkerCount(static_cast<int>(*count));
+  return job::WorkerCount{job::Countable::kNumber, static_cast<int>(*count)};
 }
 
 Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_view text) {
@@ -181,35 +180,6 @@ Result<std::map<std::string, std::string>> parse_rendezvous_conf(std::string_vie
     conf[key] = value;
   }
   return conf;
-}
-
-Result<std::vector<std::string>> split_command(std::string_view text) {
-  std::vector<std::string> words;
-  std::string word;
-  bool begun = false;
-  char quote = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != 0 && c == quote) {
-      const bool doubled = i + 1 < text.size() && text[i + 1] == quote;
-      if (doubled) word += text[++i];
-      if (!doubled) quote = 0;
-    } else if (quote == 0 && (c == '\'' || c == '"')) {
-      quote = c;
-      begun = true;
-    } else if (quote == 0 && c == ' ') {
-      if (begun) words.push_back(std::exchange(word, {}));
-      begun = false;
-    } else {
-      word += c;
-      begun = true;
-    }
-  }
-  if (quote != 0)
-    return Error{ErrorKind::kUsage, fmt::format("there is no second {} in {}", quote, text), "close the quote"};
-  if (begun) words.push_back(std::move(word));
-  if (words.empty()) return Error{ErrorKind::kUsage, "it is empty", "name a program, or leave it out"};
-  return words;
 }
 
 std::string_view without_quotes(std::string_view text) {
@@ -237,17 +207,15 @@ Result<void> check_rendezvous_conf(const std::map<std::string, std::string>& con
   return {};
 }
 
-Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers, RankSyntax syntax) {
+Result<job::StreamMasks> parse_stream_masks(std::string_view text, RankSyntax syntax) {
   const Error malformed{ErrorKind::kUsage, fmt::format("'{}' selects no streams", text),
                         "write 0, 1 (stdout), 2 (stderr) or 3 (both) for all, or RANK:MASK,RANK:MASK"};
   auto is_mask = [](std::string_view mask) { return mask.size() == 1 && mask[0] >= '0' && mask[0] <= '3'; };
-  std::map<int, int> masks;
+  job::StreamMasks masks;
   // Python's $ also matches before a final newline.
   if (syntax == RankSyntax::kTorchrun && text.ends_with('\n')) text.remove_suffix(1);
-  if (is_mask(text)) {
-    for (int rank = 0; rank < workers; ++rank) masks[rank] = text[0] - '0';
-    return masks;
-  }
+  if (is_mask(text)) return job::StreamMasks{text[0] - '0', {}};
+  masks.all.reset();
   for (std::string_view item : split(text, ',')) {
     size_t colon = item.find(':');
     if (colon == std::string_view::npos || !is_mask(item.substr(colon + 1))) return malformed;
@@ -256,7 +224,7 @@ Result<std::map<int, int>> parse_stream_masks(std::string_view text, int workers
     if (syntax == RankSyntax::kTorchrun && rank_text.size() != 1) return malformed;
     auto rank = parse_int(rank_text);
     if (!rank || *rank > INT32_MAX) return malformed;
-    masks[static_cast<int>(*rank)] = item[colon + 1] - '0';
+    masks.by_rank[static_cast<int>(*rank)] = item[colon + 1] - '0';
   }
   return masks;
 }
@@ -306,16 +274,6 @@ Result<uint64_t> parse_size(std::string_view text) {
   }
   if (power > 0 && number > (UINT64_MAX >> (10 * power))) return malformed;
   return number << (10 * power);
-}
-
-Result<Endpoint> parse_endpoint(std::string_view text, int default_port) {
-  text = python_strip(text);
-  if (text.empty()) return Endpoint{"localhost", default_port};
-  MUSTER_TRY(net::HostPort parts, net::parse_endpoint(text));
-  auto allowed = [](char c) { return is_digit(c) || is_letter(c) || c == '.' || c == ':' || c == '-' || c < 0; };
-  if (parts.host.empty() || !std::all_of(parts.host.begin(), parts.host.end(), allowed))
-    return Error{ErrorKind::kUsage, fmt::format("'{}' is not the name of a host", text), "write HOST:PORT"};
-  return Endpoint{std::move(parts.host), parts.port ? *parts.port : default_port};
 }
 
 Result<job::PortRange> parse_port_range(std::string_view text) {

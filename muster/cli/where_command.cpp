@@ -1,14 +1,16 @@
 #include <nlohmann/json.hpp>
 
 #include "muster/cli/commands.h"
-#include "muster/cli/facts.h"
-#include "muster/cli/mode.h"
+#include "muster/cli/planning.h"
+#include "muster/cli/request.h"
 #include "muster/cluster/adapter.h"
+#include "muster/plan/mode.h"
 
 namespace muster::cli {
 namespace {
 
 using cluster::Surroundings;
+using plan::ModeChoice;
 using Json = nlohmann::ordered_json;
 
 constexpr auto kAskTime = std::chrono::seconds(5);
@@ -46,20 +48,20 @@ ModeChoice senseless(const Error& error) {
 
 std::string as_text(const std::optional<Surroundings>& here, const ModeChoice& choice) {
   if (!makes_sense(choice))
-    return fmt::format("{}\nmode: {} ({})\n`muster run train.py` {}.\n", kNoSense, mode_name(choice.mode), choice.why,
-                       choice.would);
+    return fmt::format("{}\nmode: {} ({})\n`muster run train.py` {}.\n", kNoSense, plan::mode_name(choice.mode),
+                       choice.why, choice.would);
   std::string text = here ? here->what + "\n" : "no scheduler, and nothing preset\n";
   if (here) {
     for (const cluster::Clue& clue : here->clues)
       text += fmt::format("  {}={}{}{}\n", clue.name, clue.value, clue.meaning.empty() ? "" : ": ", clue.meaning);
-    if (!here->nodes.empty()) text += fmt::format("nodes: {}\n", node_list(here->nodes));
+    if (!here->nodes.empty()) text += fmt::format("nodes: {}\n", plan::node_list(here->nodes));
     if (here->node_rank) {
       const std::string name = here->node_name.empty() ? "" : here->node_name + ", ";
       text += fmt::format("this node: {}number {}\n", name, *here->node_rank);
     }
     if (!here->job_id.empty()) text += fmt::format("time left: {}\n", time_text(ask_time_left(*here)));
   }
-  text += fmt::format("mode: {} (row {}: {})\n", mode_name(choice.mode), choice.row, choice.why);
+  text += fmt::format("mode: {} (row {}: {})\n", plan::mode_name(choice.mode), choice.row, choice.why);
   return text + fmt::format("`muster run train.py` {}.\n", choice.would);
 }
 
@@ -91,7 +93,7 @@ std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& c
     json["time_left_known"] = left.known;
   }
   json["row"] = makes_sense(choice) ? Json(choice.row) : Json();
-  json["mode"] = choice.mode ? Json(mode_name(choice.mode)) : Json();
+  json["mode"] = choice.mode ? Json(plan::mode_name(choice.mode)) : Json();
   json["why"] = choice.why;
   json["would"] = choice.would;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -99,22 +101,26 @@ std::string as_json(const std::optional<Surroundings>& here, const ModeChoice& c
 
 // Of `muster run` without options, but for a program that every machine has. Opens no port, not even to look whether it
 // is free: a job that starts meanwhile may want it.
-Result<JobPlan> plan_of_run(Facts facts) {
-  facts.check_port = [](uint16_t) { return Result<void>(); };
+Result<plan::JobPlan> plan_of_run(plan::Facts& facts) {
   const std::vector<std::string> words = {"--dry-run", "--no-python", "/bin/sh"};
-  MUSTER_TRY(Parsed parsed, parse_arguments(Verb::kRun, words, facts.getenv));
+  MUSTER_TRY(Parsed parsed, parse_arguments(Verb::kRun, words, environment_variable));
   parsed.setting(Opt::kModule) = {};  // PET_MODULE is about the program that is not named yet
-  return plan_job(Verb::kRun, parsed, facts);
+  MUSTER_TRY(const Asking asking, make_request(Verb::kRun, parsed, environment_variable));
+  return make_plan(asking.request, facts, {.answer = [](const plan::Question& question) {
+                     const bool port = question.topic == plan::Topic::kPortIsFree;
+                     return port ? plan::Answer(true) : answer(question);
+                   }});
 }
 
 }  // namespace
 
 int where_command(const Parsed& parsed) {
-  const Facts facts = real_facts();
-  auto detected = cluster::detect(facts.getenv, facts.read_file);
+  plan::Facts facts = own_facts();
+  const auto detected = facts.here;
   const std::optional<Surroundings> here = detected ? *detected : std::nullopt;
-  const std::string workers = facts.getenv(pet_variable(option(Opt::kNprocPerNode))).value_or("");
-  const ModeChoice choice = detected ? describe_mode(here, plan_of_run(facts), workers) : senseless(detected.error());
+  const std::string workers = environment_variable(pet_variable(option(Opt::kNprocPerNode))).value_or("");
+  const ModeChoice choice =
+      detected ? plan::describe_mode(here, plan_of_run(facts), workers) : senseless(detected.error());
   return print(parsed.flag(Opt::kJson) ? as_json(here, choice) : as_text(here, choice));
 }
 

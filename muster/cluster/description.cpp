@@ -46,8 +46,8 @@ std::string encode(const Description& description) {
   body.i64(description.position);
   body.boolean(description.workers.has_value());
   body.i64(description.workers.value_or(0));
-  body.text(description.verb);
-  write_list(body, description.arguments);
+  body.text(description.request);
+  body.text(description.run_id);
   body.u32(static_cast<uint32_t>(description.environment.size()));
   for (const auto& [name, value] : description.environment) {
     body.text(name);
@@ -91,8 +91,8 @@ Result<Description> decode_description(std::string_view whole) {
   description.position = read_int(in);
   bool has_workers = in.boolean();
   if (int workers = read_int(in); has_workers) description.workers = workers;
-  description.verb = in.text();
-  description.arguments = read_list(in);
+  description.request = in.text();
+  description.run_id = in.text();
   for (size_t left = in.count(2 * sizeof(uint32_t)); left > 0; --left) {
     std::string name = in.text();
     description.environment.add(name, in.text());

@@ -14,7 +14,7 @@
 namespace muster::cluster {
 
 // All that an agent started by a launcher needs to know; travels on its stdin, never in an argument or a variable.
-// The agent plans the job itself from the arguments, by what *its* machine has: GPUs, cores, Python.
+// The agent plans its part itself from the request, by what *its* machine has: GPUs, cores, Python.
 struct Description {
   std::string muster_version;
   std::string token;                   // hex
@@ -22,8 +22,8 @@ struct Description {
   std::string host;                    // what this node is called
   int position = 0;                    // in the launcher's list of hosts
   std::optional<int> workers;          // instead of --nproc-per-node
-  std::string verb;                    // "run", "torchrun", "launch"
-  std::vector<std::string> arguments;  // of that verb, as typed
+  std::string request;                 // what was asked for: job::encode()
+  std::string run_id;                  // what the job is called
   Environment environment;
   std::optional<std::string> script;  // the text of the program, if it cannot be found by its name on every node
   std::string directory;              // to work in; missing there: home, said once
@@ -34,7 +34,7 @@ struct Description {
 
 // Begins with a magic, kDescriptionVersion and the length of what follows, so that it can be read from a stream that
 // stays open.
-inline constexpr uint32_t kDescriptionVersion = 3;
+inline constexpr uint32_t kDescriptionVersion = 4;
 std::string encode(const Description& description);
 
 // How many bytes the whole has, by its first kDescriptionHead; an error for what is no description, is of another
@@ -43,7 +43,7 @@ inline constexpr size_t kDescriptionHead = 16;
 Result<size_t> description_size(std::string_view head);
 Result<Description> decode_description(std::string_view whole);
 
-// "muster-agent 0.1.0 3\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
+// "muster-agent 0.1.0 4\n": the version and kDescriptionVersion. The first thing `muster agent` writes to its stdout,
 // before it reads its stdin: nobody is given a description, and so the token, who has not said this.
 inline constexpr std::string_view kGreetingWord = "muster-agent";
 std::string agent_greeting();

@@ -147,7 +147,6 @@ struct Request {
   Asked<Duration> join_timeout{"join-timeout", std::chrono::seconds(600)};
   Asked<Duration> lease{"lease", std::chrono::seconds(10)};
   Growth grow = Growth::kNow;
-  std::optional<int> crash_loop;
   PortRange ports;
   Asked<std::string> interface { "interface" };
 
@@ -189,6 +188,7 @@ struct Request {
 
   // Failures.
   int max_restarts = 0;
+  int crash_loop = 0;
   Duration shutdown_timeout = std::chrono::seconds(30);
   std::vector<int> signals;
   std::string signals_text;

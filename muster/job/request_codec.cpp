@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <concepts>
 #include <limits>
 #include <tuple>
@@ -29,12 +31,12 @@ auto parts(Is<Request> auto& v) {
   return std::tie(v.flavor, v.dry_run, v.env_diff, v.log_threshold, v.words, v.module, v.no_python, v.run_path,
                   v.inject_local_rank, v.hosts_before_program, v.command_line, v.nproc, v.role, v.virtual_local_rank,
                   v.binding, v.nnodes, v.mode, v.hosts, v.hostfile, v.local_nodes, v.ssh, v.ssh_options, v.push,
-                  v.join_timeout, v.lease, v.grow, v.crash_loop, v.ports, v.interface, v.standalone, v.backend,
+                  v.join_timeout, v.lease, v.grow, v.ports, v.interface, v.standalone, v.backend,
                   v.endpoint, v.rdzv_id, v.conf, v.node_rank, v.master_addr, v.master_port, v.port_may_change,
                   v.local_addr, v.store, v.token_file, v.insecure, v.modules, v.conda, v.venv, v.prologues, v.env_files,
                   v.env, v.record, v.container, v.log_dir, v.redirects, v.tee, v.console_ranks, v.stdout_filters,
                   v.stderr_filters, v.prefix_template, v.label, v.progress_rank, v.stdin_wish, v.output_cap,
-                  v.events_file, v.events_on_console, v.max_restarts, v.shutdown_timeout, v.signals, v.signals_text,
+                  v.events_file, v.events_on_console, v.max_restarts, v.crash_loop, v.shutdown_timeout, v.signals, v.signals_text,
                   v.keep_children, v.report, v.worker_variables, v.processes, v.ranked, v.accelerate);
 }
 

@@ -193,7 +193,7 @@ def agent(muster, tmp_path):
 def test_agent_greets_and_ends_with_its_launcher(muster, tmp_path):
     process = agent(muster, tmp_path)
     version = subprocess.run([muster, "--version"], capture_output=True, text=True).stdout.split()[1]
-    assert process.stdout.readline().decode() == f"muster-agent {version} 3\n"
+    assert process.stdout.readline().decode() == f"muster-agent {version} 4\n"
     assert process.poll() is None, "it waits for what it is to do"
     process.stdin.close()
     assert process.wait(TIMEOUT) == 125
@@ -322,7 +322,7 @@ def description(muster, tmp_path):
     caught = tmp_path / "caught"
     version = subprocess.run([muster, "--version"], capture_output=True, text=True).stdout.split()[1]
     ssh = tmp_path / "ssh"
-    ssh.write_text(f"#!/bin/sh\necho muster-agent {version} 3\nexec dd bs=64k of={caught} 2>/dev/null\n")
+    ssh.write_text(f"#!/bin/sh\necho muster-agent {version} 4\nexec dd bs=64k of={caught} 2>/dev/null\n")
     ssh.chmod(0o755)
 
     def whole():

@@ -107,9 +107,9 @@ TEST(Config, TakesGpusAsSlurmWritesThem) {
             2);
   // As a launcher hands it to its agents.
   const CommandLine line = configured({"t"}, "distributed_type: MULTI_GPU\nnum_processes: v100:4\n");
-  auto agent = parse_command_line(to_words(line), own, Writer::kLauncher);
+  auto agent = Settings::of(line.settings.all());
   ASSERT_TRUE(agent) << agent.error().text();
-  EXPECT_EQ(agent->settings.integer("num_processes"), 4);
+  EXPECT_EQ(agent->integer("num_processes"), 4);
   EXPECT_THAT(config_refusal("distributed_type: 'NO'\nnum_machines: v100:2\n"), HasSubstr("'v100:2' is not a number"));
 }
 

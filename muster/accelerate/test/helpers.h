@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "muster/accelerate/command_line.h"
 #include "muster/accelerate/config_file.h"
 #include "muster/accelerate/translate.h"
 
@@ -30,12 +31,11 @@ inline std::string complaint(const Words& words) {
   return line ? "accepted" : line.error().text();
 }
 
-// A machine made up for a test: no GPU, four cores, every port free.
+// A machine made up for a test: no GPU, four cores.
 inline Machine plain_machine() {
   Machine machine;
   machine.cores = 4;
   machine.directory = "/here";
-  machine.port_is_free = [](int) { return true; };
   return machine;
 }
 
@@ -45,30 +45,56 @@ inline Machine with_gpus(int count) {
   return machine;
 }
 
+// What a command line comes to.
+struct Launch {
+  job::Request request;
+  std::vector<std::string> notes;
+  bool uneven = false;
+};
+
+inline Result<Launch> translated(const CommandLine& line, const Machine& machine) {
+  Launch made;
+  made.request.words = line.program;
+  for (const std::string& word : line.own)
+    if (word.starts_with("--hosts=")) made.request.hosts.fill({{word.substr(8), std::nullopt}});
+  auto launch = translate(line.settings, machine, made.request);
+  if (!launch) return launch.error();
+  made.notes = launch->notes;
+  made.uneven = launch->uneven;
+  return made;
+}
+
 inline Launch launch(const Words& words, const Machine& machine = plain_machine()) {
-  auto launch = translate(parsed(words), machine);
+  auto launch = translated(parsed(words), machine);
   EXPECT_TRUE(launch) << launch.error().text();
   return launch ? *launch : Launch();
 }
 
 inline std::string refusal(const Words& words, const Machine& machine = plain_machine()) {
-  auto launch = translate(parsed(words), machine);
+  auto launch = translated(parsed(words), machine);
   return launch ? "accepted" : launch.error().text();
 }
 
 inline std::string variable(const Launch& launch, std::string_view name) {
-  for (const auto& [n, value] : launch.environment)
-    if (n == name) return value;
-  return "<unset>";
+  return launch.request.worker_variables.get(name).value_or("<unset>");
 }
 
-// The value of an option of `muster run`; "" for a flag.
-inline std::string option(const Launch& launch, const std::string& name) {
-  for (const std::string& word : launch.arguments) {
-    if (word == "--" + name) return "";
-    if (word.starts_with("--" + name + "=")) return word.substr(name.size() + 3);
-  }
-  return "<absent>";
+// What was asked for by the name that `muster run` has for it.
+inline std::string option(const Launch& launch, std::string_view name) {
+  const job::Request& request = launch.request;
+  const auto shown = [&](const job::Source& source, const std::string& text) {
+    return source.given() ? text : "<absent>";
+  };
+  if (name == "nproc-per-node") return shown(request.nproc, request.nproc->text());
+  if (name == "nnodes") return shown(request.nnodes, request.nnodes->text());
+  if (name == "node-rank") return shown(request.node_rank, std::to_string(*request.node_rank));
+  if (name == "master-addr") return shown(request.master_addr, *request.master_addr);
+  if (name == "master-port") return shown(request.master_port, std::to_string(request.master_port->value_or(-1)));
+  if (name == "rdzv-endpoint") return shown(request.endpoint, *request.endpoint);
+  if (name == "rdzv-backend")
+    return shown(request.backend, *request.backend == job::Backend::kC10d ? "c10d" : "static");
+  if (name == "hostfile") return shown(request.hostfile, *request.hostfile);
+  return "<unknown>";
 }
 
 // With a config file under the command line.
@@ -86,7 +112,7 @@ inline CommandLine configured(const Words& words, const std::string& yaml, Words
 }
 
 inline Launch configured_launch(const Words& words, const std::string& yaml, const Machine& machine = plain_machine()) {
-  auto launch = translate(configured(words, yaml), machine);
+  auto launch = translated(configured(words, yaml), machine);
   EXPECT_TRUE(launch) << launch.error().text();
   return launch ? *launch : Launch();
 }

@@ -22,15 +22,17 @@ Machine in_slurm(int machines, std::optional<int> rank) {
 
 TEST(Plain, OneProcessHasNoRank) {
   Launch plain = launch({"train.py", "--lr", "1"});
-  EXPECT_FALSE(plain.ranked);
+  EXPECT_FALSE(plain.request.ranked);
   EXPECT_THAT(plain.notes, IsEmpty());
-  EXPECT_THAT(plain.arguments, ElementsAre("--nproc-per-node=1", "--run-path", "train.py", "--lr", "1"));
+  EXPECT_EQ(option(plain, "nproc-per-node"), "1");
+  EXPECT_TRUE(plain.request.run_path);
+  EXPECT_THAT(plain.request.words, ElementsAre("train.py", "--lr", "1"));
   EXPECT_EQ(variable(plain, "ACCELERATE_USE_CPU"), "False");
   EXPECT_EQ(variable(plain, "KMP_BLOCKTIME"), "<unset>");
   EXPECT_EQ(variable(plain, "OMP_NUM_THREADS"), "1");
-  EXPECT_FALSE(launch({"--num_processes=1", "t.py"}, with_gpus(8)).ranked);
-  EXPECT_FALSE(launch({"--num_processes=0", "t.py"}).ranked);
-  EXPECT_FALSE(launch({"--cpu", "t.py"}, with_gpus(8)).ranked);
+  EXPECT_FALSE(launch({"--num_processes=1", "t.py"}, with_gpus(8)).request.ranked);
+  EXPECT_FALSE(launch({"--num_processes=0", "t.py"}).request.ranked);
+  EXPECT_FALSE(launch({"--cpu", "t.py"}, with_gpus(8)).request.ranked);
 }
 
 TEST(Plain, OnTheCpuItsThreadsAreTheCores) {
@@ -41,7 +43,7 @@ TEST(Plain, OnTheCpuItsThreadsAreTheCores) {
 
 TEST(Processes, AsManyAsAskedForOnTheCpu) {
   Launch two = launch({"--num_processes=2", "t.py"});
-  EXPECT_TRUE(two.ranked);
+  EXPECT_TRUE(two.request.ranked);
   EXPECT_EQ(option(two, "nproc-per-node"), "2");
   EXPECT_EQ(variable(two, "ACCELERATE_USE_CPU"), "True");
   EXPECT_EQ(variable(two, "OMP_NUM_THREADS"), "2");
@@ -53,7 +55,7 @@ TEST(Processes, AsManyAsAskedForOnTheCpu) {
 
 TEST(Processes, OneAGpu) {
   Launch all = launch({"t.py"}, with_gpus(4));
-  EXPECT_TRUE(all.ranked);
+  EXPECT_TRUE(all.request.ranked);
   EXPECT_EQ(option(all, "nproc-per-node"), "<absent>");  // muster run counts
   EXPECT_EQ(variable(all, "ACCELERATE_USE_CPU"), "<unset>");
   EXPECT_THAT(all.notes, IsEmpty());
@@ -68,7 +70,7 @@ TEST(Processes, OneGpuAMachineIsNoReasonForOneProcess) {
   Machine machine = with_gpus(1);
   Launch two =
       launch({"--num_machines=2", "--num_processes=2", "--machine_rank=1", "--main_process_ip=n1", "t.py"}, machine);
-  EXPECT_TRUE(two.ranked);
+  EXPECT_TRUE(two.request.ranked);
   EXPECT_EQ(option(two, "nproc-per-node"), "1");
   EXPECT_EQ(variable(two, "ACCELERATE_USE_CPU"), "<unset>");
   EXPECT_THAT(two.notes, ElementsAre(HasSubstr("one GPU a machine")));
@@ -78,7 +80,7 @@ TEST(Processes, OneGpuAMachineIsNoReasonForOneProcess) {
 TEST(Processes, MultiGpuIsAcceleratesEnvironmentToTheLetter) {
   Launch two = launch({"--multi_gpu", "--num_processes=2", "t.py"});
   std::vector<std::string> names;
-  for (const auto& [name, value] : two.environment) names.push_back(name);
+  for (const auto& [name, value] : two.request.worker_variables) names.push_back(name);
   EXPECT_THAT(names, testing::UnorderedElementsAre("ACCELERATE_MIXED_PRECISION", "ACCELERATE_DYNAMO_BACKEND",
                                                    "ACCELERATE_DYNAMO_MODE", "ACCELERATE_DYNAMO_USE_FULLGRAPH",
                                                    "ACCELERATE_DYNAMO_USE_DYNAMIC",
@@ -154,15 +156,15 @@ TEST(Machines, TheSchedulerKnows) {
   // A batch script: whose machine this is, is decided later.
   Launch head = launch({"--num_processes=5", "t.py"}, in_slurm(2, std::nullopt));
   EXPECT_TRUE(head.uneven);
-  EXPECT_EQ(head.processes, 5);
+  EXPECT_EQ(head.request.processes, 5);
 }
 
 TEST(Machines, AHostfileIsStartedFromHere) {
   Launch mpi = launch({"--mpirun_hostfile=hosts", "--num_processes=4", "t.py"});
   EXPECT_EQ(option(mpi, "hostfile"), "hosts");
   EXPECT_EQ(option(mpi, "nproc-per-node"), "<absent>");
-  EXPECT_EQ(mpi.processes, 4);
-  EXPECT_TRUE(mpi.ranked);
+  EXPECT_EQ(mpi.request.processes, 4);
+  EXPECT_TRUE(mpi.request.ranked);
   Launch deepspeed =
       launch({"--use_deepspeed", "--deepspeed_hostfile=hosts", "--num_machines=2", "--num_processes=4", "t.py"});
   EXPECT_EQ(option(deepspeed, "hostfile"), "hosts");
@@ -170,38 +172,37 @@ TEST(Machines, AHostfileIsStartedFromHere) {
 }
 
 TEST(Port, GivesWayOnOneMachine) {
-  Machine busy = plain_machine();
-  busy.port_is_free = [](int port) { return port == 29500; };
-  EXPECT_EQ(option(launch({"--num_processes=2", "t.py"}, busy), "master-port"), "29500");
-  Launch taken = launch({"--num_processes=2", "--main_process_port=4000", "t.py"}, busy);
-  EXPECT_EQ(option(taken, "master-port"), "<absent>");
-  EXPECT_THAT(taken.notes, Contains("port 4000 is taken: a free one is used"));
+  const Launch usual = launch({"--num_processes=2", "t.py"});
+  EXPECT_EQ(option(usual, "master-port"), "29500");
+  EXPECT_TRUE(usual.request.port_may_change);
+  EXPECT_EQ(option(launch({"--num_processes=2", "--main_process_port=4000", "t.py"}), "master-port"), "4000");
   EXPECT_EQ(option(launch({"--num_processes=2", "--main_process_port=0", "t.py"}), "master-port"), "<absent>");
 }
 
 TEST(Agent, HasItsShareAndItsOwnGpus) {
+  const Words words = {"--num_processes=5", "--num_machines=2", "--mpirun_hostfile=f", "t.py"};
+  Launch part = launch(words);
   Machine machine = plain_machine();
   machine.agent = true;
   machine.workers = 3;
-  CommandLine line = parsed({"--num_processes=5", "--num_machines=2", "--mpirun_hostfile=f", "t.py"});
-  auto part = translate(line, machine);
-  ASSERT_TRUE(part);
-  EXPECT_EQ(option(*part, "nproc-per-node"), "3");
-  EXPECT_EQ(option(*part, "nnodes"), "<absent>");
-  EXPECT_EQ(option(*part, "hostfile"), "<absent>");
-  EXPECT_EQ(variable(*part, "ACCELERATE_USE_CPU"), "True");
+  ASSERT_TRUE(complete(part.request, machine));
+  EXPECT_EQ(option(part, "nproc-per-node"), "3");
+  EXPECT_EQ(variable(part, "ACCELERATE_USE_CPU"), "True");
   machine.gpus = 3;
-  EXPECT_EQ(variable(*translate(line, machine), "ACCELERATE_USE_CPU"), "<unset>");
+  ASSERT_TRUE(complete(part.request, machine));
+  EXPECT_EQ(variable(part, "ACCELERATE_USE_CPU"), "<unset>");
+  part.request.accelerate.emplace_back("no_such_setting", "1");
+  EXPECT_FALSE(complete(part.request, machine));
 }
 
 TEST(Program, IsRunByPythonUnlessSaidOtherwise) {
-  EXPECT_EQ(option(launch({"--module", "pkg"}), "module"), "");
-  EXPECT_EQ(option(launch({"--no_python", "./a.out"}), "no-python"), "");
+  EXPECT_TRUE(launch({"--module", "pkg"}).request.module);
+  EXPECT_TRUE(launch({"--no_python", "./a.out"}).request.no_python);
   EXPECT_THAT(refusal({"--no_python", "-m", "x"}), HasSubstr("exclude each other"));
-  Launch more =
-      launch({"--max_restarts=2", "--log_dir=logs", "--tee=3", "--role=trainer", "-q", "--label=none", "t.py"});
-  EXPECT_THAT(more.arguments, ElementsAre("--nproc-per-node=1", "--max-restarts=2", "--tee=3", "--log-dir=logs",
-                                          "--role=trainer", "--quiet", "--run-path", "--label=none", "t.py"));
+  const Words more = {"--max_restarts=2", "--log_dir=logs", "--tee=3", "--role=trainer", "-q", "--label=none", "t.py"};
+  EXPECT_EQ(launch(more).request.log_threshold, LogLevel::kWarning);
+  EXPECT_THAT(torchrun_words(parsed(more).settings),
+              ElementsAre("--max_restarts=2", "--tee=3", "--log_dir=logs", "--role=trainer"));
 }
 
 TEST(Environment, OfEveryFlag) {

@@ -9,9 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   using namespace muster::cli;
   if (auto nodes = parse_nodes(text)) MUSTER_CHECK(0 < nodes->min && nodes->min <= nodes->max);
-  if (auto count = parse_worker_count(text)) {
-    if (const int* number = std::get_if<int>(&*count)) MUSTER_CHECK(*number > 0);
-  }
+  if (auto count = parse_worker_count(text)) MUSTER_CHECK(count->number > 0);
   if (auto number = python_int(text)) MUSTER_CHECK(python_int(*number) == number);
   (void)python_float(text);
   (void)parse_size(text);

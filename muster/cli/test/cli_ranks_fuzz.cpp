@@ -8,10 +8,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   using namespace muster::cli;
-  constexpr int kWorkers = 12;
   for (RankSyntax syntax : {RankSyntax::kAny, RankSyntax::kTorchrun}) {
-    if (auto masks = parse_stream_masks(text, kWorkers, syntax)) {
-      for (auto [rank, mask] : *masks) MUSTER_CHECK(rank >= 0 && mask >= 0 && mask <= 3);
+    if (auto masks = parse_stream_masks(text, syntax)) {
+      for (auto [rank, mask] : masks->by_rank) MUSTER_CHECK(rank >= 0 && mask >= 0 && mask <= 3);
     }
   }
   (void)parse_ranks(text);

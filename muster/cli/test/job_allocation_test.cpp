@@ -2,16 +2,18 @@
 
 #include "muster/base/fd.h"
 #include "muster/base/strings.h"
-#include "muster/cli/mode.h"
 #include "muster/cli/test/plans.h"
 #include "muster/launcher/door.h"
+#include "muster/plan/mode.h"
 
 namespace muster::cli {
 namespace {
 
 using namespace test;
+using job::Mode;
 using launcher::FanOut;
 using launcher::Symmetric;
+using plan::ModeChoice;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Hosts = Symmetric::Hosts;
@@ -37,7 +39,7 @@ Machine inside(const std::string& name, const std::string& scheduler = "slurm") 
 bool local(const Machine& machine, const Words& words, Verb verb = Verb::kRun) {
   auto plan = machine.plan(verb, words);
   EXPECT_TRUE(plan) << plan.error().text();
-  return plan && std::holds_alternative<std::monostate>(plan->nodes);
+  return plan && std::holds_alternative<job::JobSpec>(plan->start);
 }
 
 // --- A batch script, salloc -------------------------------------------------------------------------------------------
@@ -194,11 +196,11 @@ TEST(Allocation, PbsStartsItsNodesToo) {
 }
 
 TEST(Allocation, DevicesThatTheUserHasChosenHoldOnEveryNode) {
-  auto forwarded = [](const Machine& machine) { return machine.plan(Verb::kRun, {"train.py"})->forwarded; };
+  auto forwarded = [](const Machine& machine) { return env_of(machine.plan(Verb::kRun, {"train.py"})); };
   Machine machine = inside("batch-2-nodes");
   EXPECT_THAT(forwarded(machine), ElementsAre()) << "Slurm's own";
   machine.variables["CUDA_VISIBLE_DEVICES"] = "2,3";
-  EXPECT_THAT(forwarded(machine), ElementsAre("--env=CUDA_VISIBLE_DEVICES=2,3"));
+  EXPECT_THAT(forwarded(machine), ElementsAre("CUDA_VISIBLE_DEVICES=2,3"));
   EXPECT_EQ(notes(machine, {"train.py"}), "CUDA_VISIBLE_DEVICES=2,3 is not Slurm's: every node uses these devices\n");
   machine.variables["CUDA_VISIBLE_DEVICES"] = "GPU-aa,GPU-bb";
   EXPECT_EQ(
@@ -207,7 +209,7 @@ TEST(Allocation, DevicesThatTheUserHasChosenHoldOnEveryNode) {
   machine.variables.erase("CUDA_VISIBLE_DEVICES");
   machine.variables["HIP_VISIBLE_DEVICES"] = "1";
   machine.variables["ZE_AFFINITY_MASK"] = "0,1,2,3";
-  EXPECT_THAT(forwarded(machine), ElementsAre("--env=HIP_VISIBLE_DEVICES=1"));
+  EXPECT_THAT(forwarded(machine), ElementsAre("HIP_VISIBLE_DEVICES=1"));
   EXPECT_THAT(forwarded(inside("batch-uneven-gpus")), ElementsAre());
   EXPECT_THAT(forwarded(inside("batch-typed-gpus")), ElementsAre());
 }
@@ -228,7 +230,7 @@ TEST(Allocation, DevicesOfSlurmAreThoseOfTheFirstProcess) {
   EXPECT_EQ(notes(machine, {"train.py"}),
             "CUDA_VISIBLE_DEVICES=0,1 is taken for Slurm's: every node uses what Slurm gives it; to choose these "
             "devices on every node: --env CUDA_VISIBLE_DEVICES=0,1\n");
-  EXPECT_THAT(machine.plan(Verb::kRun, {"train.py"})->forwarded, ElementsAre());
+  EXPECT_THAT(env_of(machine.plan(Verb::kRun, {"train.py"})), ElementsAre());
   for (const char* name : {"SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS"}) machine.variables.erase(name);
   machine.job_environment = first("0,1");
   EXPECT_EQ(notes(machine, {"train.py"}), "") << "of gres/shard or gres/mps";
@@ -260,7 +262,7 @@ TEST(Allocation, DevicesThatTheUserHasChosenInAJobOfPbs) {
                        {"PBS_TASKNUM", "1"},
                        {"CUDA_VISIBLE_DEVICES", "2,3"}};
   machine.texts["/nodefile"] = "p1\np2\n";
-  auto forwarded = [&] { return machine.plan(Verb::kRun, {"train.py"})->forwarded; };
+  auto forwarded = [&] { return env_of(machine.plan(Verb::kRun, {"train.py"})); };
   EXPECT_THAT(forwarded(), ElementsAre()) << "the first process of the job cannot be asked";
   auto given = [](const char* value) {
     return Environment{std::pair<std::string, std::string>("CUDA_VISIBLE_DEVICES", value)};
@@ -268,7 +270,7 @@ TEST(Allocation, DevicesThatTheUserHasChosenInAJobOfPbs) {
   machine.job_environment = given("2,3");
   EXPECT_THAT(forwarded(), ElementsAre()) << "PBS has set it";
   machine.job_environment = given("0,1,2,3");
-  EXPECT_THAT(forwarded(), ElementsAre("--env=CUDA_VISIBLE_DEVICES=2,3"));
+  EXPECT_THAT(forwarded(), ElementsAre("CUDA_VISIBLE_DEVICES=2,3"));
 }
 
 TEST(Allocation, SlotsThatBecomeFewerWorkersAreNamed) {
@@ -554,10 +556,9 @@ TEST(Worker, InsideAJobTheAllocationIsNotOurs) {
 // --- muster where -----------------------------------------------------------------------------------------------------
 
 ModeChoice choice(const Machine& machine) {
-  const Facts facts = machine.facts();
-  auto here = cluster::detect(facts.getenv, facts.read_file);
+  const auto here = machine.facts().here;
   EXPECT_TRUE(here);
-  return describe_mode(*here, machine.plan(Verb::kRun, {"train.py"}), facts.getenv("PET_NPROC_PER_NODE").value_or(""));
+  return describe_mode(*here, machine.plan(Verb::kRun, {"train.py"}), machine.get("PET_NPROC_PER_NODE").value_or(""));
 }
 
 TEST(Where, RowsOfTheTable) {

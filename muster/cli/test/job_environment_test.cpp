@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "muster/cli/test/machine.h"
+#include "muster/cli/test/plans.h"
 
 namespace muster::cli::test {
 namespace {
@@ -64,19 +64,23 @@ TEST(JobEnvironment, ALauncherReadsTheFilesAndLeavesTheRestToItsAgents) {
   auto plan = machine.plan(Verb::kRun,
                            {"--hosts", "n1,n2", "--env-file", "one.env", "--env", "TMPDIR", "--venv", "v", "train.py"});
   ASSERT_TRUE(plan) << plan.error().text();
-  EXPECT_THAT(plan->forwarded, ElementsAre("--env=A=x y", "--env=TMPDIR=/fast"));
+  EXPECT_THAT(env_of(plan), ElementsAre("A=x y", "TMPDIR=/fast"));
+  EXPECT_THAT(plan->for_nodes.env_files, IsEmpty());
   EXPECT_THAT(machine.set_ups, IsEmpty());
 }
 
 TEST(JobEnvironment, AnAgentTakesWhatTheLauncherHasRead) {
+  Machine launcher;
+  launcher.variables = {{"TMPDIR", "/fast"}};
+  launcher.texts = {{"one.env", "A='x y'\n"}};
+  auto whole = launcher.plan(Verb::kRun, {"--hosts", "n1,n2", "--env-file", "one.env", "--env", "TMPDIR", "train.py"});
+  ASSERT_TRUE(whole) << whole.error().text();
   Machine machine;  // has neither the file nor TMPDIR
-  auto plan = machine.plan_as_member(
-      Verb::kRun,
-      {"--env=A=x y", "--env=TMPDIR=/fast", "--hosts", "n1,n2", "--env-file", "one.env", "--env", "TMPDIR", "train.py"},
-      some_assignment());
+  const Assignment assignment = some_assignment();
+  auto plan = machine.plan_of(whole->for_nodes, &assignment);
   ASSERT_TRUE(plan) << plan.error().text();
-  EXPECT_EQ(variable(plan->job, "A"), "x y");
-  EXPECT_EQ(variable(plan->job, "TMPDIR"), "/fast");
+  EXPECT_EQ(variable(plan->job(), "A"), "x y");
+  EXPECT_EQ(variable(plan->job(), "TMPDIR"), "/fast");
 }
 
 TEST(JobEnvironment, MistakesAreSentences) {
@@ -107,7 +111,7 @@ TEST(JobEnvironment, WhatMusterComputesIsNotGiven) {
     EXPECT_EQ(machine.error({"--env", fmt::format("{}=1", name), "train.py"}), "accepted") << name;
   auto plan = machine.plan(Verb::kRun, {"--hosts", "n1,n2", "--env-file", "one.env", "train.py"});
   ASSERT_TRUE(plan) << plan.error().text();
-  EXPECT_THAT(plan->forwarded, ElementsAre("--env=A=1"));
+  EXPECT_THAT(env_of(plan), ElementsAre("A=1"));
   ASSERT_EQ(plan->notes.size(), 1U);
   EXPECT_EQ(
       plan->notes[0].text,

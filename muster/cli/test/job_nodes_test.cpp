@@ -39,7 +39,6 @@ TEST(FanOutOptions, HostsAreTheNodes) {
   EXPECT_FALSE(spec.membership.fixed_ranks);
   EXPECT_EQ(spec.job.run_id, kFreshId);
   EXPECT_EQ(spec.job.membership, std::nullopt) << "the launcher is not a member";
-  EXPECT_EQ(spec.description.verb, "run");
   EXPECT_EQ(spec.start.ssh.ssh, "ssh");
   EXPECT_EQ(spec.start.push, Push::kAuto);
   EXPECT_THAT(spec.start.ssh.options, IsEmpty());
@@ -203,7 +202,7 @@ TEST(FanOutOptions, ManyNodesNeedManyDescriptors) {
 TEST(FanOutOptions, TorchrunCanDoItToo) {
   Machine machine;
   FanOut spec = fan_out(machine, {"--hosts=n1,n2", "--nproc-per-node=2", "train.py"}, Verb::kTorchrun);
-  EXPECT_EQ(spec.description.verb, "torchrun");
+  EXPECT_EQ(machine.plan(Verb::kTorchrun, {"--hosts=n1", "x.py"})->for_nodes.flavor, job::Flavor::kTorchrun);
   EXPECT_EQ(spec.membership.crash_loop, 0);
   EXPECT_EQ(spec.membership.max_nodes, 2);
   EXPECT_EQ(spec.job.run_id, kFreshId);
@@ -231,9 +230,9 @@ TEST(MemberOptions, TheLauncherHasDecided) {
                               "--interface=10.0.0.0/8", "--port-range=5000-5001", "--join-timeout=9", "train.py"},
                              assignment());
   ASSERT_TRUE(plan) << plan.error().text();
-  EXPECT_TRUE(std::holds_alternative<std::monostate>(plan->nodes));
+  EXPECT_TRUE(std::holds_alternative<job::JobSpec>(plan->start));
   EXPECT_THAT(plan->notes, IsEmpty());
-  const job::JobSpec& job = plan->job;
+  const job::JobSpec& job = plan->job();
   ASSERT_TRUE(job.membership);
   EXPECT_EQ(job.host, "n2");
   EXPECT_EQ(job.run_id, "the-id");
@@ -260,15 +259,15 @@ TEST(MemberOptions, WorkersOfTheHostBeatThoseOfTheCommandLine) {
   Machine machine;
   machine.gpus = {4, "nvidia-smi", {}, ""};
   Assignment mine = assignment();
-  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"train.py"}, mine)->job.workers, 4) << "this machine's GPUs";
+  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"train.py"}, mine)->job().workers, 4) << "this machine's GPUs";
   mine.workers = 3;
-  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"--nproc-per-node=2", "train.py"}, mine)->job.workers, 3);
+  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"--nproc-per-node=2", "train.py"}, mine)->job().workers, 3);
 }
 
 TEST(MemberOptions, SimulatedNodesShareTheCores) {
   Machine machine;  // of 16
   auto threads = [&](const std::vector<std::string>& arguments) {
-    return variable(machine.plan_as_member(Verb::kRun, arguments, assignment())->job, "OMP_NUM_THREADS");
+    return variable(machine.plan_as_member(Verb::kRun, arguments, assignment())->job(), "OMP_NUM_THREADS");
   };
   EXPECT_EQ(threads({"--local-nodes=2", "train.py"}), "8");
   EXPECT_EQ(threads({"--local-nodes=2", "--nproc-per-node=4", "train.py"}), "2");
@@ -282,7 +281,7 @@ TEST(MemberOptions, SimulatedNodesShareTheGpus) {
   Assignment second = assignment();
   second.position = 1;
   auto plan = [&](const std::vector<std::string>& arguments) {
-    return machine.plan_as_member(Verb::kRun, arguments, second)->job;
+    return machine.plan_as_member(Verb::kRun, arguments, second)->job();
   };
   EXPECT_EQ(plan({"--local-nodes=2", "train.py"}).workers, 2);
   EXPECT_EQ(variable(plan({"--local-nodes=2", "train.py"}), "CUDA_VISIBLE_DEVICES"), "2,3");
@@ -295,7 +294,7 @@ TEST(MemberOptions, SimulatedNodesShareTheGpus) {
 TEST(MemberOptions, OfManyMayServeThemAllAndWorkersKeepTheirLimit) {
   Machine machine;
   machine.descriptor_limit = 1 << 20;
-  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"train.py"}, assignment())->job.open_files, 1024U);
+  EXPECT_EQ(machine.plan_as_member(Verb::kRun, {"train.py"}, assignment())->job().open_files, 1024U);
 }
 
 TEST(MemberOptions, ErrorsAreThoseOfThisMachine) {
@@ -307,11 +306,11 @@ TEST(MemberOptions, TorchrunsWorkersWriteToTheLauncherWithANameInFront) {
   Machine machine;
   auto plan = machine.plan_as_member(Verb::kTorchrun, {"--nproc-per-node=2", "train.py"}, assignment());
   ASSERT_TRUE(plan);
-  EXPECT_FALSE(plan->job.output.inherit_plain_streams);
-  EXPECT_EQ(plan->job.output.prefix_template, "");
-  EXPECT_EQ(plan->job.output.label, LabelKind::kHostRank);
-  EXPECT_EQ(plan->job.stdin_spec.kind, StdinKind::kNone);
-  EXPECT_EQ(variable(plan->job, "OMP_NUM_THREADS"), "1");
+  EXPECT_FALSE(plan->job().output.inherit_plain_streams);
+  EXPECT_EQ(plan->job().output.prefix_template, "");
+  EXPECT_EQ(plan->job().output.label, LabelKind::kHostRank);
+  EXPECT_EQ(plan->job().stdin_spec.kind, StdinKind::kNone);
+  EXPECT_EQ(variable(plan->job(), "OMP_NUM_THREADS"), "1");
   EXPECT_THAT(plan->notes, IsEmpty()) << "the launcher has said it";
   EXPECT_THAT(notes(machine, {"--hosts=n1", "--nproc-per-node=2", "train.py"}, Verb::kTorchrun),
               HasSubstr("Setting OMP_NUM_THREADS"));
@@ -486,8 +485,8 @@ TEST(SymmetricOptions, OneOfManyWithoutAPlaceToMeetStaysAlone) {
         Words{"--nnodes=1:4", "--standalone", "train.py"}}) {
     auto plan = machine.plan(Verb::kRun, words);
     ASSERT_TRUE(plan) << plan.error().text();
-    EXPECT_TRUE(std::holds_alternative<std::monostate>(plan->nodes));
-    EXPECT_EQ(plan->job.membership, std::nullopt);
+    EXPECT_TRUE(std::holds_alternative<job::JobSpec>(plan->start));
+    EXPECT_EQ(plan->job().membership, std::nullopt);
     ASSERT_THAT(plan->notes, SizeIs(1));
     EXPECT_EQ(plan->notes[0].text,
               "--nnodes 1:4: starting on this node alone; for more give --rdzv-endpoint HOST on every node, or --hosts "
@@ -712,7 +711,7 @@ TEST(SymmetricToken, BadFiles) {
 
 std::string shown(const Machine& machine, const Words& words, bool json = false) {
   auto plan = machine.plan(Verb::kRun, words);
-  return plan ? dry_run_nodes(*plan, machine.facts(), json) : plan.error().text();
+  return plan ? dry_run_nodes(*plan, machine.environment(), json) : plan.error().text();
 }
 
 TEST(DryRunNodes, HostsRanksAndWhy) {

@@ -1,5 +1,3 @@
-#include "muster/cli/job_options.h"
-
 #include <gmock/gmock.h>
 #include <signal.h>
 
@@ -156,7 +154,7 @@ TEST(JobOptions, TorchrunSetsOneThreadAndWarns) {
   Machine machine;
   auto plan = machine.plan(Verb::kTorchrun, {"--nproc-per-node=2", "train.py"});
   ASSERT_TRUE(plan);
-  EXPECT_EQ(variable(plan->job, "OMP_NUM_THREADS"), "1");
+  EXPECT_EQ(variable(plan->job(), "OMP_NUM_THREADS"), "1");
   ASSERT_THAT(plan->notes, SizeIs(1));
   EXPECT_THAT(plan->notes[0].text, HasSubstr("Setting OMP_NUM_THREADS environment variable for each process to be 1"));
   EXPECT_EQ(variable(machine.torchrun({"train.py"}), "OMP_NUM_THREADS"), std::nullopt);
@@ -253,10 +251,10 @@ TEST(JobOptions, ScriptsThatNotEveryNodeHasTravelWithTheJob) {
   assignment.script = "print(3)";
   auto part = machine.plan_as_member(Verb::kRun, {"--rdzv-id=1", spooled, "x"}, assignment);
   ASSERT_TRUE(part);
-  ASSERT_TRUE(part->job.command.script);
-  EXPECT_EQ(part->job.command.script->text, "print(3)");
-  EXPECT_THAT(part->job.command.argv,
-              ElementsAre("/usr/bin/python3", "-u", "-c", testing::_, part->job.command.script->file, spooled, "x"));
+  ASSERT_TRUE(part->job().command.script);
+  EXPECT_EQ(part->job().command.script->text, "print(3)");
+  EXPECT_THAT(part->job().command.argv,
+              ElementsAre("/usr/bin/python3", "-u", "-c", testing::_, part->job().command.script->file, spooled, "x"));
 }
 
 TEST(JobOptions, ATemporaryDirectoryThatIsNotThereIsNamed) {
@@ -510,7 +508,7 @@ TEST(JobOptions, ChildrenAreKeptWhenAskedForAndByTorchrun) {
   Machine machine;
   EXPECT_FALSE(machine.run({"train.py"}).keep_children);
   EXPECT_TRUE(machine.run({"--keep-children", "train.py"}).keep_children);
-  EXPECT_TRUE(machine.plan(Verb::kTorchrun, {"train.py"})->job.keep_children);
+  EXPECT_TRUE(machine.plan(Verb::kTorchrun, {"train.py"})->job().keep_children);
 }
 
 TEST(JobOptions, TheSchedulersJobNamesTheLogs) {

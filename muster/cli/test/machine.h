@@ -7,12 +7,22 @@
 
 #include "muster/base/strings.h"
 #include "muster/base/usage_error.h"
-#include "muster/cli/job_options.h"
-#include "muster/environment/assignments.h"
+#include "muster/cli/request.h"
+#include "muster/cli/values.h"
+#include "muster/cluster/adapters.h"
+#include "muster/cluster/scheduler_job.h"
+#include "muster/net/address.h"
+#include "muster/plan/plan.h"
 
 namespace muster::cli::test {
 
 using Words = std::vector<std::string>;
+using plan::Answer;
+using plan::Assignment;
+using plan::JobPlan;
+using plan::Note;
+using plan::PathKind;
+using plan::Topic;
 
 // A machine made up for a test: 16 usable cores of 24, no GPU, Python 3 with torch 2.13, one script and some other
 // files.
@@ -45,116 +55,197 @@ struct Machine {
   std::string image_python = "/opt/bin/python";                 // of every image
   mutable std::optional<container::Request> container_request;  // what was asked for
 
-  Facts facts() const {
-    Facts facts;
-    for (const auto& variable : variables) facts.environment.add(variable);
-    facts.getenv = [this](const std::string& name) -> std::optional<std::string> {
-      auto found = variables.find(name);
-      return found == variables.end() ? std::nullopt : std::optional(found->second);
-    };
-    facts.gpus = [this] { return gpus; };
-    facts.usable_cores = [] { return 16; };
-    facts.physical_cores = [] { return 12; };
-    facts.gpu_peer_access = [] { return true; };
-    facts.affinity_cpus = [] { return 24; };
-    facts.find_python = [this]() -> Result<std::string> {
-      if (auto exec = variables.find("PYTHON_EXEC"); exec != variables.end()) return exec->second;
-      if (python) return *python;
-      return Error{ErrorKind::kUsage, "no python on PATH", "install it"};
-    };
-    facts.find_program = [this](const std::string& name) -> Result<std::string> {
-      if (auto found = programs.find(name); found != programs.end()) return found->second;
-      return Error{ErrorKind::kNotFound, "'" + name + "' not found", {}};
-    };
-    facts.find_torch = [this](const std::string&) { return torch; };
-    facts.path_kind = [this](const std::string& path) {
-      auto found = files.find(path);
-      return found == files.end() ? PathKind::kMissing : found->second;
-    };
-    facts.fully_qualified_hostname = [] { return "node7.example.org"; };
-    facts.uuid = [] { return "00000000-0000-4000-8000-0000000000ff"; };
-    facts.can_create = [](const std::string& path) -> Result<void> {
-      if (path.starts_with("/proc/")) return usage_error("'{}' cannot be written: No such file or directory", path);
-      return {};
-    };
-    facts.is_this_machine = [](const std::string& host) -> Result<bool> {
-      if (host.ends_with(".invalid")) return Error{ErrorKind::kPeer, "cannot resolve '" + host + "'", {}};
-      return host != "10.9.9.9";
-    };
-    facts.slurm_address = [this](const std::string&) { return slurm_address; };
-    facts.check_port = [this](uint16_t port) -> Result<void> {
-      if (taken_port == port) return usage_error("port {} is taken by pid 1 (init)", port);
-      return {};
-    };
-    facts.is_loopback = [](const std::string& wanted) -> Result<bool> {
-      if (wanted == "eth0" || wanted == "10.0.0.0/8") return false;
-      if (wanted == "lo") return true;
-      return usage_error("there is no {} here", wanted);
-    };
-    facts.read_file = [this](const std::string& path) -> Result<std::string> {
-      auto found = texts.find(path);
-      if (found == texts.end()) return Error{ErrorKind::kSystem, path + ": No such file or directory", {}};
-      return found->second;
-    };
-    facts.token_file = [this](const std::string& path) -> Result<std::string> {
-      auto found = texts.find(path);
-      if (found == texts.end()) return usage_error("'{}' cannot be read: No such file or directory", path);
-      if (trim(found->second).empty()) return usage_error("'{}' is empty", path);
-      return std::string(trim(found->second));
-    };
-    facts.job_environment = [this](const cluster::Adapter&) { return job_environment; };
-    facts.is_directory = [](const std::string& path) { return !path.starts_with("/missing"); };
-    facts.read_stdin = [this]() -> Result<std::string> { return text_on_stdin; };
-    facts.munge = [this] { return has_munge; };
-    facts.user_key = [this](bool make) -> Result<std::optional<std::string>> {
-      if (key || !make) return key;
-      key_made = true;
-      return std::optional<std::string>("made");
-    };
-    facts.set_up = [this](const environment::Setup& setup, const Environment& before,
-                          const SetUpManner&) -> Result<Environment> {
-      set_ups.push_back(setup);
-      if (broken_set_up) return *broken_set_up;
-      Environment left = before;
-      left.set_all(left_by_set_up);
-      left.set_all(setup.set);
-      return left;
-    };
-    facts.check_record = [](const std::string& directory) -> Result<void> {
-      if (directory.starts_with("/proc/")) return usage_error("{}: No such file or directory", directory);
-      return {};
-    };
-    facts.working_directory = [] { return "/home/ada"; };
-    facts.prepare_container = [this](const container::Request& request, LogLevel) -> Result<container::Prepared> {
-      container_request = request;
-      if (request.spec.image == "missing") return usage_error("{}: there is no image missing", request.host);
-      container::Prepared ready;
-      ready.plan.spec = request.spec;
-      ready.python = image_python;
-      return ready;
-    };
-    facts.descriptor_limit = [] { return uint64_t{1024}; };
-    facts.raise_descriptor_limit = [this](uint64_t needed) { return std::min(needed, descriptor_limit); };
+  std::optional<std::string> get(const std::string& name) const {
+    auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  }
+  GetEnv getenv() const {
+    return [this](const std::string& name) { return get(name); };
+  }
+  Environment environment() const {
+    Environment all;
+    for (const auto& variable : variables) all.add(variable);
+    return all;
+  }
+  Result<std::string> text(const std::string& path) const {
+    auto found = texts.find(path);
+    if (found == texts.end()) return Error{ErrorKind::kSystem, path + ": No such file or directory", {}};
+    return found->second;
+  }
+  cluster::ReadFile read_file() const {
+    return [this](const std::string& path) { return text(path); };
+  }
+
+  plan::Facts facts() const {
+    plan::Facts facts;
+    facts.environment = environment();
+    facts.host = net::hostname();
+    facts.uuid = "00000000-0000-4000-8000-0000000000ff";
+    facts.working_directory = "/home/ada";
+    facts.descriptor_limit = 1024;
+    facts.here = cluster::detect(getenv(), read_file());
     return facts;
   }
 
-  Result<JobPlan> plan(Verb verb, const Words& words) const {
-    Facts known = facts();
-    auto parsed = parse_arguments(verb, words, known.getenv);
-    if (!parsed) return parsed.error();
-    return plan_job(verb, *parsed, known);
+  Result<std::string> find_program(const std::string& name) const {
+    if (auto found = programs.find(name); found != programs.end()) return found->second;
+    return Error{ErrorKind::kNotFound, "'" + name + "' not found", {}};
   }
-  Result<JobPlan> plan_as_member(Verb verb, const Words& words, const Assignment& assignment) const {
-    Facts known = facts();
-    auto parsed = parse_arguments(verb, words, known.getenv);
-    if (!parsed) return parsed.error();
-    return plan_member(verb, *parsed, known, assignment);
+  Answer find_python() const {
+    if (auto exec = get("PYTHON_EXEC")) return *exec;
+    if (python) return *python;
+    return Error{ErrorKind::kUsage, "no python on PATH", "install it"};
+  }
+  Answer token_file(const std::string& path) const {
+    auto found = texts.find(path);
+    if (found == texts.end()) return usage_error("'{}' cannot be read: No such file or directory", path);
+    if (trim(found->second).empty()) return usage_error("'{}' is empty", path);
+    return std::string(trim(found->second));
+  }
+  int free_port(const std::string& range) const {
+    const auto ports = parse_port_range(range);
+    for (int port = ports->first; port <= ports->last; ++port)
+      if (taken_port != port) return port;
+    return 0;
+  }
+  Answer user_key(bool make) const {
+    if (key || !make) return key.value_or("");
+    key_made = true;
+    return std::string("made");
+  }
+  Answer tools(const std::string& name) const {
+    for (const cluster::Adapter* adapter : cluster::adapters()) {
+      if (adapter->name() != name) continue;
+      auto find = [this](const std::string& program) { return find_program(program); };
+      auto found = adapter->find_tools(getenv(), find, read_file());
+      return found ? Answer(*found) : Answer(found.error());
+    }
+    return usage_error("there is no adapter {}", name);
+  }
+  static Answer is_loopback(const std::string& wanted) {
+    if (wanted == "eth0" || wanted == "10.0.0.0/8") return false;
+    if (wanted == "lo") return true;
+    return usage_error("there is no {} here", wanted);
+  }
+  static Answer either(Result<std::string> result) {
+    if (!result) return result.error();
+    return *result;
+  }
+
+  Answer answer(const plan::Question& question) const {
+    const std::string& subject = question.subject;
+    const bool in_proc = subject.starts_with("/proc/");
+    switch (question.topic) {
+      case Topic::kGpus:
+        return gpus;
+      case Topic::kUsableCores:
+        return 16;
+      case Topic::kAffinityCpus:
+        return 24;
+      case Topic::kPython:
+        return find_python();
+      case Topic::kTorch:
+        return torch;
+      case Topic::kProgram:
+        return either(find_program(subject));
+      case Topic::kPathKind:
+        return files.contains(subject) ? files.at(subject) : PathKind::kMissing;
+      case Topic::kIsDirectory:
+        return !subject.starts_with("/missing");
+      case Topic::kFullHostname:
+        return std::string("node7.example.org");
+      case Topic::kCanCreate:
+        if (in_proc) return usage_error("'{}' cannot be written: No such file or directory", subject);
+        return true;
+      case Topic::kIsThisMachine:
+        if (subject.ends_with(".invalid")) return Error{ErrorKind::kPeer, "cannot resolve '" + subject + "'", {}};
+        return subject != "10.9.9.9";
+      case Topic::kSlurmAddress:
+        return slurm_address.value_or("");
+      case Topic::kPortIsFree:
+        if (std::to_string(taken_port.value_or(0)) == subject)
+          return usage_error("port {} is taken by pid 1 (init)", subject);
+        return true;
+      case Topic::kFreePort:
+        return free_port(subject);
+      case Topic::kIsLoopback:
+        return is_loopback(subject);
+      case Topic::kFile:
+        return either(text(subject));
+      case Topic::kTokenFile:
+        return token_file(subject);
+      case Topic::kStdin:
+        return text_on_stdin;
+      case Topic::kFirstEnvironment:
+        return job_environment;
+      case Topic::kSchedulerJob:
+        return cluster::scheduler_job(getenv(), read_file());
+      case Topic::kTools:
+        return tools(subject);
+      case Topic::kHasMunge:
+        return has_munge;
+      case Topic::kUserKey:
+        return user_key(subject == "make");
+      case Topic::kCanRecord:
+        if (in_proc) return usage_error("{}: No such file or directory", subject);
+        return true;
+    }
+    return false;
+  }
+
+  // The steps of a plan, as cli::make_plan() does them.
+  Result<JobPlan> plan_of(const job::Request& request, const Assignment* agent) const {
+    plan::Facts known = facts();
+    for (;;) {
+      plan::Outcome outcome = plan::plan(request, known, agent);
+      if (auto* error = std::get_if<Error>(&outcome)) return *error;
+      if (auto* plan = std::get_if<JobPlan>(&outcome)) {
+        const plan::Descriptors needed = plan::descriptors(*plan);
+        if (!request.dry_run)
+          MUSTER_TRY_VOID(plan::check_descriptors(needed, std::min(needed.needed, descriptor_limit)));
+        return *plan;
+      }
+      if (const auto* question = std::get_if<plan::Question>(&outcome)) {
+        known.answers.emplace(*question, answer(*question));
+      } else if (const auto* step = std::get_if<plan::SetUp>(&outcome)) {
+        set_ups.push_back(step->setup);
+        if (broken_set_up) return *broken_set_up;
+        known.left_by_set_up = known.environment;
+        known.left_by_set_up->set_all(left_by_set_up);
+        known.left_by_set_up->set_all(step->setup.set);
+        plan::forget_after_set_up(known);
+      } else {
+        container_request = std::get<plan::MakeContainer>(outcome).request;
+        const container::Spec& spec = container_request->spec;
+        if (spec.image == "missing") return usage_error("{}: there is no image missing", container_request->host);
+        container::Prepared& ready = known.container.emplace();
+        ready.plan.spec = spec;
+        ready.python = image_python;
+      }
+    }
+  }
+
+  Result<Asking> ask(Verb verb, const Words& words) const {
+    MUSTER_TRY(Parsed parsed, parse_arguments(verb, words, getenv()));
+    return make_request(verb, parsed, getenv());
+  }
+  Result<JobPlan> plan(Verb verb, const Words& words) const {
+    MUSTER_TRY(Asking asking, ask(verb, words));
+    MUSTER_TRY(JobPlan plan, plan_of(asking.request, nullptr));
+    plan.notes.insert(plan.notes.begin(), asking.notes.begin(), asking.notes.end());
+    return plan;
+  }
+  // As the agent of a launcher that has read these words.
+  Result<JobPlan> plan_as_member(Verb verb, const Words& words, Assignment assignment) const {
+    MUSTER_TRY(Asking asking, ask(verb, words));
+    assignment.run_id = *asking.request.rdzv_id;
+    return plan_of(asking.request, &assignment);
   }
   job::JobSpec run(const Words& words) const { return job(Verb::kRun, words); }
   job::JobSpec torchrun(const Words& words) const { return job(Verb::kTorchrun, words); }
   job::JobSpec job(Verb verb, const Words& words) const {
     auto planned = plan(verb, words);
-    if (planned) return planned->job;
+    if (planned) return planned->job();
     ADD_FAILURE() << planned.error().text();
     return {};
   }
@@ -165,10 +256,7 @@ struct Machine {
 };
 
 inline std::optional<std::string> variable(const job::JobSpec& job, const std::string& name) {
-  std::optional<std::string> value;
-  for (const auto& [n, v] : job.environment)
-    if (n == name) value = v;
-  return value;
+  return job.environment.get(name);
 }
 
 }  // namespace muster::cli::test

@@ -7,7 +7,7 @@ namespace muster::cli::test {
 
 template <typename Mode>
 Mode mode_of(const Result<JobPlan>& plan) {
-  if (plan && std::holds_alternative<Mode>(plan->nodes)) return std::get<Mode>(plan->nodes);
+  if (plan && std::holds_alternative<Mode>(plan->start)) return std::get<Mode>(plan->start);
   ADD_FAILURE() << (plan ? "another mode: " + plan->mode_why : plan.error().text());
   Mode nothing;
   nothing.job.membership.emplace();
@@ -28,6 +28,15 @@ inline std::string notes(const Machine& machine, const Words& words, Verb verb =
   if (!plan) return plan.error().text();
   std::string all;
   for (const Note& note : plan->notes) all += note.text + "\n";
+  return all;
+}
+
+// What the nodes are told to set: "A=1".
+inline Words env_of(const Result<JobPlan>& plan) {
+  Words all;
+  EXPECT_TRUE(plan) << plan.error().text();
+  if (plan)
+    for (const auto& [name, value] : plan->for_nodes.env) all.push_back(name + "=" + value.value_or("<here>"));
   return all;
 }
 

@@ -57,16 +57,16 @@ TEST(Values, Nodes) {
 }
 
 TEST(Values, WorkerCounts) {
-  EXPECT_EQ(std::get<int>(*parse_worker_count("8")), 8);
-  EXPECT_EQ(std::get<int>(*parse_worker_count("v100:4")), 4);
-  EXPECT_EQ(std::get<int>(*parse_worker_count("gpu:a100-sxm4.80:2")), 2);
-  EXPECT_EQ(std::get<int>(*parse_worker_count("gpu:3")), 3);
-  EXPECT_EQ(std::get<int>(*parse_worker_count("v100:4,gpu:a100:2")), 6);
+  EXPECT_EQ(parse_worker_count("8")->number, 8);
+  EXPECT_EQ(parse_worker_count("v100:4")->number, 4);
+  EXPECT_EQ(parse_worker_count("gpu:a100-sxm4.80:2")->number, 2);
+  EXPECT_EQ(parse_worker_count("gpu:3")->number, 3);
+  EXPECT_EQ(parse_worker_count("v100:4,gpu:a100:2")->number, 6);
   for (const char* bad :
        {":4", "v100:", "a:b:4", "v100:4,2", "1,2", "v100:4,", "v100:0", "gpu::4", "v100: x", "gpu:gpu:v:1"})
     EXPECT_FALSE(parse_worker_count(bad)) << bad;
-  EXPECT_EQ(std::get<Countable>(*parse_worker_count("gpu")), Countable::kGpu);
-  EXPECT_EQ(std::get<Countable>(*parse_worker_count("auto")), Countable::kAuto);
+  EXPECT_EQ(parse_worker_count("gpu")->what, job::Countable::kGpu);
+  EXPECT_EQ(parse_worker_count("auto")->what, job::Countable::kAuto);
   EXPECT_EQ(parse_worker_count("0").error().text(), "0 is too small; it must be at least 1");
   EXPECT_EQ(parse_worker_count("-1").error().text(), "-1 is too small; it must be at least 1");
   EXPECT_EQ(parse_worker_count("x").error().text(),
@@ -98,14 +98,14 @@ TEST(Values, RendezvousConfHasValuesThatCanBeUsed) {
 }
 
 TEST(Values, StreamMasks) {
-  EXPECT_THAT(*parse_stream_masks("3", 2, RankSyntax::kAny), ElementsAre(Pair(0, 3), Pair(1, 3)));
-  EXPECT_THAT(*parse_stream_masks("0:1,11:2", 12, RankSyntax::kAny), ElementsAre(Pair(0, 1), Pair(11, 2)));
-  EXPECT_FALSE(parse_stream_masks("0:1,11:2", 12, RankSyntax::kTorchrun)) << "torchrun's ranks have one digit";
-  EXPECT_THAT(*parse_stream_masks("5:1", 2, RankSyntax::kTorchrun), ElementsAre(Pair(5, 1)));
-  EXPECT_FALSE(parse_stream_masks("99999999999:1", 2, RankSyntax::kAny));
+  EXPECT_EQ(parse_stream_masks("3", RankSyntax::kAny)->all, 3);
+  EXPECT_THAT(parse_stream_masks("0:1,11:2", RankSyntax::kAny)->by_rank, ElementsAre(Pair(0, 1), Pair(11, 2)));
+  EXPECT_FALSE(parse_stream_masks("0:1,11:2", RankSyntax::kTorchrun)) << "torchrun's ranks have one digit";
+  EXPECT_THAT(parse_stream_masks("5:1", RankSyntax::kTorchrun)->by_rank, ElementsAre(Pair(5, 1)));
+  EXPECT_FALSE(parse_stream_masks("99999999999:1", RankSyntax::kAny));
   for (const char* bad : {"", "4", "-1", "0:4", "0:", ":1", "0:1,", "0:1,,1:1", "a:1", "0:11", "0:1:2", " 3"}) {
-    EXPECT_FALSE(parse_stream_masks(bad, 2, RankSyntax::kAny)) << bad;
-    EXPECT_FALSE(parse_stream_masks(bad, 2, RankSyntax::kTorchrun)) << bad;
+    EXPECT_FALSE(parse_stream_masks(bad, RankSyntax::kAny)) << bad;
+    EXPECT_FALSE(parse_stream_masks(bad, RankSyntax::kTorchrun)) << bad;
   }
 }
 
@@ -132,18 +132,6 @@ TEST(Values, Sizes) {
     EXPECT_FALSE(parse_size(bad)) << bad;
 }
 
-TEST(Values, Endpoints) {
-  EXPECT_EQ(parse_endpoint("", 29400)->host, "localhost");
-  EXPECT_EQ(parse_endpoint("", 29400)->port, 29400);
-  EXPECT_EQ(parse_endpoint(" h:1 ", -1)->port, 1);
-  EXPECT_EQ(parse_endpoint("[::1]:5", -1)->host, "::1");
-  EXPECT_EQ(parse_endpoint("[::1]", -1)->host, "::1");
-  EXPECT_EQ(parse_endpoint("[::1]", -1)->port, -1);
-  EXPECT_EQ(parse_endpoint("::1", -1)->host, ":") << "as torchrun reads it";
-  for (const char* bad : {":5", "h:", "h:x", "h:65536", "h:-1", "a b:1", "h/:1"})
-    EXPECT_FALSE(parse_endpoint(bad, -1)) << bad;
-}
-
 TEST(Values, PrefixTemplates) {
   for (const char* good : {"", "[${role_name}${local_rank}]:", "$rank $$x ${hostname}", "100$", "$ ", "${", "$5"})
     EXPECT_TRUE(check_prefix_template(good)) << good;
@@ -152,19 +140,6 @@ TEST(Values, PrefixTemplates) {
       "'${pid}' has no meaning in '${pid}'; the names are ${role_name}, ${local_rank}, ${rank} and ${hostname}; $$ is "
       "a dollar sign");
   EXPECT_FALSE(check_prefix_template("$ranks"));
-}
-
-TEST(Values, ACommandWithArgumentsAsRsyncReadsIt) {
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(*split_command("ssh"), Words({"ssh"}));
-  EXPECT_EQ(*split_command("  ssh  -F config "), Words({"ssh", "-F", "config"}));
-  EXPECT_EQ(*split_command("ssh -o 'ProxyCommand nc %h 22' -i \"my key\""),
-            Words({"ssh", "-o", "ProxyCommand nc %h 22", "-i", "my key"}));
-  EXPECT_EQ(*split_command("'/opt/my tools/ssh' -v"), Words({"/opt/my tools/ssh", "-v"}));
-  EXPECT_EQ(*split_command("ssh -o x='it''s' \"\""), Words({"ssh", "-o", "x=it's", ""}));
-  EXPECT_EQ(*split_command("ssh a\\ b"), Words({"ssh", "a\\", "b"})) << "no escapes";
-  EXPECT_EQ(split_command("ssh -i 'my key").error().text(), "there is no second ' in ssh -i 'my key; close the quote");
-  EXPECT_EQ(split_command(" ").error().text(), "it is empty; name a program, or leave it out");
 }
 
 TEST(Values, QuotesAroundTheWhole) {

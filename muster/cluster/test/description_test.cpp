@@ -18,8 +18,8 @@ Description example() {
           .host = "n2",
           .position = 1,
           .workers = 4,
-          .verb = "run",
-          .arguments = {"--max-restarts", "3", "", "train.py", std::string("a\0b", 3)},
+          .request = std::string("a\0b", 3),
+          .run_id = "the-job",
           .environment = {{"PATH", "/bin"}, {"EMPTY", ""}},
           .script = "print(1)",
           .directory = "/home/me",
@@ -52,7 +52,7 @@ TEST(Description, OtherVersionsAreNamed) {
   auto size = description_size(bytes);
   ASSERT_FALSE(size.ok());
   EXPECT_THAT(size.error().message, HasSubstr("is of version 9"));
-  EXPECT_THAT(size.error().message, HasSubstr("reads version 3"));
+  EXPECT_THAT(size.error().message, HasSubstr("reads version 4"));
 }
 
 TEST(Description, WhatIsNoneOrTooLong) {
@@ -68,7 +68,7 @@ TEST(Description, WhatIsNoneOrTooLong) {
 }
 
 TEST(Greeting, FoundHoweverItIsCut) {
-  EXPECT_EQ(agent_greeting(), "muster-agent " + std::string(version()) + " 3\n");
+  EXPECT_EQ(agent_greeting(), "muster-agent " + std::string(version()) + " 4\n");
   std::string stream = "Welcome to n1!\nmuster-agents\n" + agent_greeting() + "anything";
   GreetingReader whole;
   EXPECT_EQ(whole.add(stream), State::kGood);

@@ -1,4 +1,4 @@
-#include "muster/cli/node_environment.h"
+#include "muster/plan/node_environment.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "muster/process/gpus.h"
 
-namespace muster::cli {
+namespace muster::plan {
 namespace {
 
 bool belongs_to_the_node(std::string_view name) {
@@ -114,4 +114,4 @@ Environment environment_of_task(Environment sent, Environment own, const std::st
   return all;
 }
 
-}  // namespace muster::cli
+}  // namespace muster::plan

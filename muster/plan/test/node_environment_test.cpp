@@ -1,8 +1,8 @@
-#include "muster/cli/node_environment.h"
+#include "muster/plan/node_environment.h"
 
 #include <gmock/gmock.h>
 
-namespace muster::cli {
+namespace muster::plan {
 namespace {
 
 using testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(NodeEnvironment, NoTokenForWorkers) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster::plan

@@ -4,7 +4,7 @@
 
 #include "muster/process/spawn.h"
 
-namespace muster::cli {
+namespace muster::plan {
 
 // The secret of nodes that each run their own muster. No worker, and no other machine, is given it.
 inline constexpr std::string_view kTokenVariable = "MUSTER_TOKEN";
@@ -38,4 +38,4 @@ Environment environment_of_node(const Environment& sent, const Environment& own)
 // counts anew where it starts but some of the nodes.
 Environment environment_of_task(Environment sent, Environment own, const std::string& host, int position);
 
-}  // namespace muster::cli
+}  // namespace muster::plan

@@ -1,10 +1,8 @@
-#include "muster/cli/script.h"
+#include "muster/plan/script.h"
 
 #include <gtest/gtest.h>
 
-#include "muster/cli/facts.h"
-
-namespace muster::cli {
+namespace muster::plan {
 namespace {
 
 TEST(Script, AFirstLineThatStartsMuster) {
@@ -29,10 +27,7 @@ TEST(Script, AFirstLineThatStartsAMusterOfAnotherName) {
 }
 
 TEST(Script, TheCopyOfABatchScript) {
-  const GetEnv in_job = [](const std::string& name) {
-    return name == "SLURM_JOB_ID" ? std::optional<std::string>("12") : std::nullopt;
-  };
-  const GetEnv elsewhere = [](const std::string&) { return std::nullopt; };
+  const Environment in_job = {{"SLURM_JOB_ID", "12"}}, elsewhere;
   EXPECT_TRUE(is_spooled("/var/spool/slurmd/job00012/slurm_script", in_job));
   EXPECT_FALSE(is_spooled("/var/spool/slurmd/job00012/slurm_script", elsewhere));
   EXPECT_FALSE(is_spooled("train.py", in_job));
@@ -44,4 +39,4 @@ TEST(Script, HasADirectoryOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace muster::cli
+}  // namespace muster::plan

@@ -1,8 +1,12 @@
-#include "muster/cli/script.h"
+#include "muster/plan/script.h"
 
 #include <fmt/format.h>
 
-namespace muster::cli {
+#include <algorithm>
+
+#include "muster/base/strings.h"
+
+namespace muster::plan {
 namespace {
 
 std::string_view file_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
@@ -63,8 +67,22 @@ _muster_script())";
 
 }  // namespace
 
-bool is_spooled(const std::string& program, const GetEnv& getenv) {
-  return file_name(program) == "slurm_script" && getenv("SLURM_JOB_ID").has_value();
+bool starts_muster(std::string_view beginning, std::string_view own_name) {
+  if (!beginning.starts_with("#!")) return false;
+  std::string line(beginning.substr(2, beginning.find('\n') - 2));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\t' || c == '\r' || c == '"' || c == '\''; }, ' ');
+  const std::vector<std::string_view> words = split(line, ' ');
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    for (std::string_view option : {"-S", "--split-string="})
+      if (word.starts_with(option)) word.remove_prefix(option.size());
+    const std::string_view name = word.substr(word.rfind('/') + 1);
+    return name == "muster" || (!name.empty() && name == own_name);
+  });
+}
+
+bool is_spooled(const std::string& program, const Environment& environment) {
+  return file_name(program) == "slurm_script" && environment.has("SLURM_JOB_ID");
 }
 
 std::string script_file(const std::string& temporary, const std::string& id, const std::string& program) {
@@ -78,4 +96,4 @@ std::vector<std::string> words_for_file(const std::string& python, const std::st
 
 std::vector<std::string> words_for_run_path(const std::string& python) { return {python, "-u", "-c", kRunPath}; }
 
-}  // namespace muster::cli
+}  // namespace muster::plan

@@ -3,12 +3,12 @@
 #include <optional>
 #include <string>
 
-#include "muster/cli/job_options.h"
 #include "muster/cluster/adapter.h"
+#include "muster/plan/plan.h"
 
-namespace muster::cli {
+namespace muster::plan {
 
-enum class Mode { kFanOut, kSymmetric, kLocal };
+using job::Mode;
 std::string_view mode_name(std::optional<Mode> mode);  // as --mode spells it; "none"
 
 // How `muster run` starts a job where no option says so. The first row that matches counts:
@@ -31,14 +31,10 @@ struct ModeChoice {
 ModeChoice describe_mode(const std::optional<cluster::Surroundings>& here, const Result<JobPlan>& plan,
                          const std::string& asked);
 
-// Whether where we are decides at all: not for a job that was asked to be this node's alone, nor with --hosts and its
-// like; torchrun's default is this node, whatever there is around it.
-bool surroundings_count(Verb verb, const Parsed& parsed);
-
 // "n1, n2, n3", cut where there are many.
 std::string node_list(const std::vector<cluster::Host>& nodes);
 
 // Whether this machine, called `host`, is the node. Slurm says what the node is called in all but a shell of salloc.
 bool is_own_node(const cluster::Surroundings& here, const std::string& node, const std::string& host);
 
-}  // namespace muster::cli
+}  // namespace muster::plan

@@ -1,13 +1,12 @@
-#include "muster/cli/mode.h"
+#include "muster/plan/mode.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "muster/base/strings.h"
-#include "muster/cli/values.h"
 
-namespace muster::cli {
+namespace muster::plan {
 namespace {
 
 using cluster::Role;
@@ -64,7 +63,7 @@ std::string why(const std::optional<Surroundings>& here, std::optional<Mode> mod
 std::string workers_of(const JobPlan& plan, const std::string& asked) {
   if (asked.empty()) return "one worker per GPU (one, if there is none)";
   if (!plan.workers_given) return fmt::format("as many workers as PET_NPROC_PER_NODE={} comes to", asked);
-  return fmt::format("{} worker{}", plan.job.workers, plan.job.workers == 1 ? "" : "s");
+  return fmt::format("{} worker{}", plan.job().workers, plan.job().workers == 1 ? "" : "s");
 }
 
 std::string would_alone(const std::optional<Surroundings>& here, const std::string& workers) {
@@ -106,16 +105,15 @@ std::string mates_of(const std::optional<Surroundings>& here) {
 std::string would(const std::optional<Surroundings>& here, const Result<JobPlan>& plan, const std::string& asked) {
   if (!plan) return "is refused: " + plan.error().text();
   const std::string workers = workers_of(*plan, asked);
-  if (const auto* spec = std::get_if<launcher::FanOut>(&plan->nodes)) return would_fan_out(*spec, workers);
-  if (const auto* spec = std::get_if<launcher::Symmetric>(&plan->nodes))
-    return would_meet(here, *spec, workers) + mates_of(here);
+  if (const auto* spec = plan->fan_out()) return would_fan_out(*spec, workers);
+  if (const auto* spec = plan->symmetric()) return would_meet(here, *spec, workers) + mates_of(here);
   return would_alone(here, workers) + mates_of(here);
 }
 
 std::optional<Mode> mode_of(const Result<JobPlan>& plan) {
   if (!plan) return std::nullopt;
-  if (std::holds_alternative<launcher::FanOut>(plan->nodes)) return Mode::kFanOut;
-  return std::holds_alternative<launcher::Symmetric>(plan->nodes) ? Mode::kSymmetric : Mode::kLocal;
+  if (plan->fan_out() != nullptr) return Mode::kFanOut;
+  return plan->symmetric() != nullptr ? Mode::kSymmetric : Mode::kLocal;
 }
 
 }  // namespace
@@ -134,17 +132,6 @@ std::string node_list(const std::vector<cluster::Host>& nodes) {
   return text;
 }
 
-bool surroundings_count(Verb verb, const Parsed& parsed) {
-  for (Opt named : {Opt::kHosts, Opt::kHostfile, Opt::kLocalNodes})
-    if (parsed.given(named)) return false;
-  const std::string& mode = parsed.text(Opt::kMode);
-  if (mode == "local") return false;
-  auto asked = parse_nodes(parsed.text(Opt::kNnodes));
-  const bool alone = (parsed.flag(Opt::kStandalone) && (!asked || asked->min == 1)) ||
-                     (verb != Verb::kRun && (!asked || asked->max == 1));
-  return !alone || mode == "fanout" || mode == "symmetric";
-}
-
 bool is_own_node(const Surroundings& here, const std::string& node, const std::string& host) {
   if (!here.node_name.empty()) return here.node_name == node;
   auto first_part = [](const std::string& name) { return name.substr(0, name.find('.')); };
@@ -157,4 +144,4 @@ ModeChoice describe_mode(const std::optional<Surroundings>& here, const Result<J
   return {row_of(here, mode), mode, why(here, mode), would(here, plan, asked)};
 }
 
-}  // namespace muster::cli
+}  // namespace muster::plan
