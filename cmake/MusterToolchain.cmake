@@ -24,6 +24,7 @@ target_include_directories(muster_flags INTERFACE "${PROJECT_SOURCE_DIR}" "${PRO
 if(MUSTER_SANITIZE)
   target_compile_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(muster_flags INTERFACE -fsanitize=${MUSTER_SANITIZE})
+  target_compile_definitions(muster_flags INTERFACE MUSTER_SANITIZED)  # for tests: g++ and clang++ have no name in common
   if(MUSTER_SANITIZE MATCHES "thread")
     target_compile_options(muster_flags INTERFACE -Wno-tsan)
   endif()

@@ -12,7 +12,7 @@
 namespace muster::rendezvous::sim {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef MUSTER_SANITIZED
 constexpr uint64_t kSchedules = 1000, kFresh = 200;
 #else
 constexpr uint64_t kSchedules = 5000, kFresh = 1000;
