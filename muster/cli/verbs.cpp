@@ -41,7 +41,7 @@ constexpr Example kCompletionExamples[] = {
 };
 constexpr Example kManExamples[] = {{"muster man | man -l -", "read the man page without installing it"}};
 constexpr Example kStatusExamples[] = {
-    {"muster status", "all jobs on several nodes that you started on this machine"},
+    {"muster status", "all jobs that you started on this machine"},
     {"muster status 1b4e --json", "one job, by the first characters of its id, as JSON"},
 };
 constexpr Example kWhereExamples[] = {
@@ -90,7 +90,7 @@ constexpr std::array kVerbs = {
              "Shows the scheduler or the variables that muster found, the nodes, and how `muster run` would start a "
              "job here.",
              kWhereExamples},
-    VerbInfo{Verb::kStatus, "status", Words::kOptional, "[JOB]", "", "show your running jobs on several nodes",
+    VerbInfo{Verb::kStatus, "status", Words::kOptional, "[JOB]", "", "show your running jobs",
              "Shows nodes, round, restarts, ranks, process ids and times of the jobs that you started on this "
              "machine. If each node runs its own muster, the node that hosts the job shows it. JOB is the id of a job, "
              "its first characters, or its --rdzv-id.",
