@@ -108,8 +108,7 @@ struct JobSpec {
   std::string scheduler_job;          // as the scheduler's commands name it: "4711", "4711_3"; empty: none
   std::string rdzv_backend = "c10d";  // as events name it: "c10d" or "static"
   int max_restarts = 0;
-  int crash_loop =
-      0;  // after so many failures of the same kind at the start of a round, in a row, the job ends; 0: never
+  int crash_loop = 0;  // so many rounds in a row that fail the same way at their start end the job; 0: never
   Duration shutdown_timeout = std::chrono::seconds(30);
   std::vector<int> signals_to_handle;
   std::string signals_text;  // TORCHELASTIC_SIGNALS_TO_HANDLE
