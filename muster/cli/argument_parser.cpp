@@ -216,7 +216,7 @@ class Parser {
       taken.emplace_back(named.option, named.value);
     }
     for (auto& [option, value] : taken) {
-      MUSTER_TRY_VOID(store(*option, value, Source::kCommandLine));
+      MUSTER_TRY_VOID(store(*option, value, Origin::kOption));
       if (parsed_.immediate) break;
     }
     parsed_.before_program = named.option->id;
@@ -229,10 +229,10 @@ class Parser {
     return !named.has_value();
   }
 
-  Result<void> store(const Option& option, const std::optional<std::string>& value, Source source) {
+  Result<void> store(const Option& option, const std::optional<std::string>& value, Origin source) {
     Setting& setting = parsed_.setting(option.id);
     if (option.id == Opt::kNodeRank && value == "" && in_allocation()) {
-      setting = {Source::kDefault, {option.default_value}};
+      setting = {Origin::kDefault, {option.default_value}};
       parsed_.forgiven.push_back(option.id);
       return {};
     }
@@ -250,7 +250,7 @@ class Parser {
   }
 
   Result<std::vector<std::string>> convert(const Option& option, const std::optional<std::string>& value,
-                                           Source source) const {
+                                           Origin source) const {
     using Values = std::vector<std::string>;
     if (!option.takes_value()) return Values{"1"};
     switch (option.kind) {
@@ -268,7 +268,7 @@ class Parser {
         break;
     }
     // argparse checks choices on the command line only; a bad variable is found later, when it is used.
-    if (!option.choices.empty() && (source == Source::kCommandLine || dialect_ == Dialect::kMuster)) {
+    if (!option.choices.empty() && (source == Origin::kOption || dialect_ == Dialect::kMuster)) {
       auto choices = split(option.choices, '|');
       if (std::find(choices.begin(), choices.end(), *value) == choices.end())
         return complaints_.no_such_choice(option, *value, source);
@@ -282,13 +282,13 @@ class Parser {
     }
     for (const Option& option : options()) {
       Setting& setting = parsed_.setting(option.id);
-      if (!option.in(verb_) || setting.source == Source::kCommandLine) continue;
+      if (!option.in(verb_) || setting.source == Origin::kOption) continue;
       auto variable = option.reads_environment ? getenv_(pet_variable(option)) : std::nullopt;
       if (variable && option.kind == OptionKind::kFlag) {
-        setting.source = Source::kEnvironment;
+        setting.source = Origin::kVariable;
         if (python_int(*variable) != "0") setting.values = {"1"};
       } else if (variable) {
-        MUSTER_TRY_VOID(store(option, variable, Source::kEnvironment));
+        MUSTER_TRY_VOID(store(option, variable, Origin::kVariable));
       } else if (option.default_value != nullptr) {
         setting.values = {option.default_value};
       }

@@ -9,14 +9,15 @@
 #include "muster/base/environment.h"
 #include "muster/base/result.h"
 #include "muster/cli/options.h"
+#include "muster/job/request.h"
 
 namespace muster::cli {
 
-enum class Source { kDefault, kEnvironment, kCommandLine };
+using job::Origin;
 
 // The value of an option and its origin. A list has several values. A flag that is on has the value "1".
 struct Setting {
-  Source source = Source::kDefault;
+  Origin source = Origin::kDefault;
   std::vector<std::string> values;
 };
 
@@ -26,7 +27,7 @@ class Parsed {
   const Setting& setting(Opt id) const { return settings_[static_cast<size_t>(id)]; }
   Setting& setting(Opt id) { return settings_[static_cast<size_t>(id)]; }
 
-  bool given(Opt id) const { return setting(id).source != Source::kDefault; }
+  bool given(Opt id) const { return setting(id).source != Origin::kDefault; }
   bool flag(Opt id) const { return !setting(id).values.empty(); }
   bool has(Opt id) const { return !setting(id).values.empty(); }
   // The value, or "" if it is unset.

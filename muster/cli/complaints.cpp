@@ -16,8 +16,8 @@ Error complaint(const Option& option, std::string_view text) {
   return usage_error("argument {}: {}", muster::join(spellings(option), "/"), text);
 }
 
-std::string where(const Option& option, Source source) {
-  return source == Source::kEnvironment ? pet_variable(option) : dashed(option);
+std::string where(const Option& option, Origin source) {
+  return source == Origin::kVariable ? pet_variable(option) : dashed(option);
 }
 
 }  // namespace
@@ -29,16 +29,16 @@ Error Complaints::ambiguous(std::string_view word, const std::vector<std::string
 }
 
 Error Complaints::not_a_number(const Option& option, std::string_view type, const std::string& value,
-                               Source source) const {
+                               Origin source) const {
   if (dialect_ == Dialect::kArgparse)
     return complaint(option, fmt::format("invalid {} value: {}", type, python_repr(value)));
   const std::string_view number = type == "int" ? "whole number" : "number";
   return {ErrorKind::kUsage, fmt::format("{}: '{}' is not a {}", where(option, source), value, number),
-          source == Source::kEnvironment ? fmt::format("set it to a {}, or unset it", number)
-                                         : fmt::format("write {} {}", dashed(option), option.metavar)};
+          source == Origin::kVariable ? fmt::format("set it to a {}, or unset it", number)
+                                      : fmt::format("write {} {}", dashed(option), option.metavar)};
 }
 
-Error Complaints::no_such_choice(const Option& option, const std::string& value, Source source) const {
+Error Complaints::no_such_choice(const Option& option, const std::string& value, Origin source) const {
   auto choices = split(option.choices, '|');
   std::vector<std::string> shown;
   shown.reserve(choices.size());

@@ -16,8 +16,8 @@ class Complaints {
 
   Error ambiguous(std::string_view word, const std::vector<std::string>& could_be) const;
   // `type`: Python's name of the type.
-  Error not_a_number(const Option& option, std::string_view type, const std::string& value, Source source) const;
-  Error no_such_choice(const Option& option, const std::string& value, Source source) const;
+  Error not_a_number(const Option& option, std::string_view type, const std::string& value, Origin source) const;
+  Error no_such_choice(const Option& option, const std::string& value, Origin source) const;
   Error missing_value(const Option& option) const;
   Error takes_no_value(const Option& option, const std::string& value) const;
   // For muster's dialect only: the word of a verb is not one of its choices.

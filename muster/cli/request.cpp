@@ -12,16 +12,7 @@ namespace muster::cli {
 
 Error RequestReader::about(Opt id, const Error& error) const { return source(id).about(error); }
 
-job::Source RequestReader::source(Opt id) const {
-  switch (parsed.setting(id).source) {
-    case Source::kEnvironment:
-      return {option(id).name, job::Origin::kVariable};
-    case Source::kCommandLine:
-      return {option(id).name, job::Origin::kOption};
-    default:
-      return {option(id).name};
-  }
-}
+job::Source RequestReader::source(Opt id) const { return {option(id).name, parsed.setting(id).source}; }
 
 Result<int> RequestReader::integer(Opt id, int64_t min, int64_t max) const {
   auto value = parse_int(text(id));
@@ -109,19 +100,11 @@ Result<void> read_nodes(const RequestReader& in, job::Request& request) {
   in.take(request.hostfile, Opt::kHostfile);
   if (in.parsed.given(Opt::kLocalNodes))
     MUSTER_TRY_VOID(in.take_integer(request.local_nodes, Opt::kLocalNodes, 1, kMostSimulated));
-  const std::string& mode = in.text(Opt::kMode);
-  request.mode = mode == "fanout"      ? job::Mode::kFanOut
-                 : mode == "symmetric" ? job::Mode::kSymmetric
-                 : mode == "local"     ? job::Mode::kLocal
-                                       : job::Mode::kAuto;
+  request.mode = in.choice<job::Mode>(Opt::kMode);
   in.take(request.ssh, Opt::kSsh);
   request.ssh_options = in.parsed.list(Opt::kSshOption);
-  const std::string& push = in.text(Opt::kPushBinary);
-  request.push = push == "always"  ? job::PushBinary::kAlways
-                 : push == "never" ? job::PushBinary::kNever
-                                   : job::PushBinary::kAuto;
-  const std::string& grow = in.text(Opt::kGrow);
-  request.grow = grow == "never" ? job::Growth::kNever : grow == "restart" ? job::Growth::kRestart : job::Growth::kNow;
+  request.push = in.choice<job::PushBinary>(Opt::kPushBinary);
+  request.grow = in.choice<job::Growth>(Opt::kGrow);
   MUSTER_TRY_VOID(in.take_seconds(request.join_timeout, Opt::kJoinTimeout, 1));
   MUSTER_TRY_VOID(in.take_seconds(request.lease, Opt::kLease, 2));
   if (in.parsed.given(Opt::kPortRange)) {

@@ -80,10 +80,7 @@ Result<void> read_labels(const RequestReader& in, job::Request& request) {
   if (auto ok = check_prefix_template(request.prefix_template); !ok)
     return in.about(Opt::kLogLinePrefixTemplate, ok.error());
   if (!in.parsed.has(Opt::kLabel)) return {};
-  const std::string& label = in.text(Opt::kLabel);
-  request.label = label == "host:rank" ? job::LabelKind::kHostRank
-                  : label == "rank"    ? job::LabelKind::kRank
-                                       : job::LabelKind::kNone;
+  request.label = in.choice<job::LabelKind>(Opt::kLabel);
   // A label that was asked for beats a template from the environment.
   if (!in.parsed.given(Opt::kLogLinePrefixTemplate)) request.prefix_template.clear();
   return {};

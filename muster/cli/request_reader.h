@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "muster/base/strings.h"
 #include "muster/cli/argument_parser.h"
 #include "muster/cli/values.h"
 #include "muster/job/request.h"
@@ -20,6 +23,14 @@ struct RequestReader {
   Error about(Opt id, const Error& error) const;
   Result<int> integer(Opt id, int64_t min, int64_t max) const;
   Result<Duration> seconds(Opt id, double min) const;
+
+  // An enum lists its values in the order of the option's choices.
+  template <typename E>
+  E choice(Opt id) const {
+    const auto choices = split(option(id).choices, '|');
+    const auto found = std::find(choices.begin(), choices.end(), text(id));
+    return found == choices.end() ? E() : static_cast<E>(found - choices.begin());
+  }
 
   void take(job::Asked<std::string>& field, Opt id) const {
     field.origin = source(id).origin;

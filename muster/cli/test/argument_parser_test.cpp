@@ -31,7 +31,7 @@ TEST(ArgumentParser, TakesBothSpellingsAndBothWaysToGiveAValue) {
       auto parsed = parse(verb, words);
       ASSERT_TRUE(parsed) << parsed.error().text();
       EXPECT_EQ(parsed->text(Opt::kNprocPerNode), "4");
-      EXPECT_EQ(parsed->setting(Opt::kNprocPerNode).source, Source::kCommandLine);
+      EXPECT_EQ(parsed->setting(Opt::kNprocPerNode).source, Origin::kOption);
       EXPECT_THAT(parsed->words, ElementsAre("a.py"));
     }
   }
@@ -80,7 +80,7 @@ std::optional<Opt> named(Verb verb, const Words& words) {
   if (!parsed) return std::nullopt;
   if (parsed->immediate) return parsed->immediate;
   for (const Option& option : options())
-    if (option.in(verb) && parsed->setting(option.id).source == Source::kCommandLine) return option.id;
+    if (option.in(verb) && parsed->setting(option.id).source == Origin::kOption) return option.id;
   return std::nullopt;
 }
 
@@ -177,7 +177,7 @@ TEST(ArgumentParser, TakesDefaultsFromTheEnvironment) {
   ASSERT_TRUE(parsed) << parsed.error().text();
   EXPECT_EQ(parsed->text(Opt::kNnodes), "1");
   EXPECT_EQ(parsed->text(Opt::kMaxRestarts), "3");
-  EXPECT_EQ(parsed->setting(Opt::kMaxRestarts).source, Source::kEnvironment);
+  EXPECT_EQ(parsed->setting(Opt::kMaxRestarts).source, Origin::kVariable);
   EXPECT_TRUE(parsed->flag(Opt::kStandalone));
   EXPECT_FALSE(parsed->flag(Opt::kModule));
   EXPECT_FALSE(parsed->has(Opt::kNumaBinding));
