@@ -128,11 +128,12 @@ int run_command(Verb verb, const std::string& typed, const std::vector<std::stri
   if (help) return print(verb_help(verb, typed, *help, style_of(STDOUT_FILENO)));
   if (parsed->immediate) return print_torchrun_completion(program, parsed->text(Opt::kPrintCompletion));
   auto asking = make_request(verb, *parsed, environment_variable);
-  if (!asking) return planning_failure(verb, program, asking.error());
-  job::Request& request = asking->request;
+  job::Request request = asking ? asking->request : job::Request();
   if (request.record.given()) request.command_line = command_line(typed, arguments);
   plan::Facts facts = own_facts();
+  // Of several tasks on a node the first one alone says what is wrong.
   return run_with_mates(verb, typed, request, facts, [&] {
+    if (!asking) return planning_failure(verb, program, asking.error());
     auto plan = make_plan(request, facts);
     if (!plan) return planning_failure(verb, program, plan.error());
     plan->notes.insert(plan->notes.begin(), asking->notes.begin(), asking->notes.end());
