@@ -116,7 +116,7 @@ using Assignments = std::vector<std::pair<std::string, std::optional<std::string
 
 // What was asked for, whichever front end was asked: every value is typed, and valid as far as that can be known without
 // looking at a machine. Says nothing about this machine. Plain data; travels to the agents (encode()).
-struct Request {
+struct Request {  // NOLINT(clang-analyzer-optin.performance.Padding): by theme
   Flavor flavor = Flavor::kMuster;
   bool dry_run = false;
   bool env_diff = false;

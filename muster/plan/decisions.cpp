@@ -15,7 +15,7 @@ std::string why_so_many(const Request& request, const Known& known) {
   const std::string seen = gpus.source.empty() ? "" : fmt::format(" ({})", gpus.source);
   if (!request.nproc.given())
     return gpus.count > 0 ? fmt::format("one per GPU{}", seen) : fmt::format("one, as there is no GPU{}", seen);
-  const std::string given = fmt::format("--nproc-per-node {}", request.nproc->text());
+  std::string given = fmt::format("--nproc-per-node {}", request.nproc->text());
   if (request.nproc->what == job::Countable::kNumber) return given;
   return request.nproc->what != job::Countable::kCpu && gpus.count > 0
              ? fmt::format("{}, {}{}", given, counted(gpus.count, "GPU"), seen)

@@ -61,7 +61,7 @@ enum class Topic : uint8_t {
 struct Question {
   Topic topic;
   std::string subject = {};
-  auto operator<=>(const Question&) const = default;
+  auto operator<=>(const Question&) const = default;  // NOLINT(modernize-use-nullptr): in what it generates
 };
 
 using Answer = std::variant<bool, int, std::string, PathKind, process::GpuCount, std::optional<process::TorchVersion>,

@@ -85,6 +85,7 @@ std::string given_list(const std::vector<cluster::Host>& nodes) {
   constexpr size_t kMost = 16;
   if (nodes.size() > kMost) return "LIST";
   std::vector<std::string> names;
+  names.reserve(nodes.size());
   for (const cluster::Host& node : nodes) names.push_back(node.name);
   return join(names, ",");
 }
