@@ -24,7 +24,7 @@ class Companion {
   virtual rendezvous::OneNodeLink* engine() { return nullptr; }
   // The connections of the store where it shares the coordinator's port. Empty: nobody serves them now.
   virtual void serve_store(
-      std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)> /*serve*/) {}
+      const std::function<void(Fd socket, const net::Address& peer, std::string_view first_bytes)>& /*serve*/) {}
   // This node has become a member of the job.
   virtual void joined() {}
   // The last word has reached everybody. Blocks until the deadline at most.

@@ -76,7 +76,7 @@ class Adapter {
   // Null: it starts no agents. `environment`: of the commands that start them.
   virtual std::unique_ptr<Starter> make_starter(net::EventLoop& /*loop*/, const StartOptions& /*options*/,
                                                 const Environment& /*environment*/,
-                                                Starter::Handlers /*handlers*/) const {
+                                                const Starter::Handlers& /*handlers*/) const {
     return nullptr;
   }
 };

@@ -5,10 +5,10 @@
 namespace muster::launcher {
 
 std::unique_ptr<cluster::Starter> make_starter(const FanOut& spec, const std::vector<std::string>& endpoints,
-                                               net::EventLoop& loop, cluster::Starter::Handlers handlers) {
+                                               net::EventLoop& loop, const cluster::Starter::Handlers& handlers) {
   cluster::StartOptions options = spec.start;
   options.fetch = {.endpoints = endpoints, .nonce = spec.secret.nonce, .munge = !spec.secret.sealed.empty()};
-  return spec.adapter->make_starter(loop, options, spec.job.environment, std::move(handlers));
+  return spec.adapter->make_starter(loop, options, spec.job.environment, handlers);
 }
 
 std::string description_for(const FanOut& spec, const std::vector<std::string>& endpoints, int position) {

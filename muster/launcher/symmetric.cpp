@@ -45,8 +45,8 @@ class HostedCoordinator final : public agent::Companion {
   ~HostedCoordinator() override { loop_.cancel(timer_); }
   const std::optional<Error>& failure() const { return coordinator_->failure(); }
 
-  void serve_store(std::function<void(Fd, const net::Address&, std::string_view)> serve) override {
-    coordinator_->serve_other(std::move(serve));
+  void serve_store(const std::function<void(Fd, const net::Address&, std::string_view)>& serve) override {
+    coordinator_->serve_other(serve);
   }
 
   // This node's own member hangs up only when the process ends, so it is not waited for.

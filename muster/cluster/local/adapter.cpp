@@ -10,8 +10,9 @@ class LocalAdapter final : public Adapter {
   std::string_view name() const override { return "local"; }
   bool is_local() const override { return true; }
   std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const StartOptions& options,
-                                        const Environment& environment, Starter::Handlers handlers) const override {
-    return local::make_starter(loop, options.program, environment, std::move(handlers));
+                                        const Environment& environment,
+                                        const Starter::Handlers& handlers) const override {
+    return local::make_starter(loop, options.program, environment, handlers);
   }
 };
 

@@ -72,8 +72,9 @@ class PbsAdapter final : public Adapter {
   void move_to_node(Environment& environment, int position) const override { pbs::move_to_node(environment, position); }
 
   std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const StartOptions& options,
-                                        const Environment& environment, Starter::Handlers handlers) const override {
-    return pbs::make_starter(loop, {options}, environment, std::move(handlers));
+                                        const Environment& environment,
+                                        const Starter::Handlers& handlers) const override {
+    return pbs::make_starter(loop, {options}, environment, handlers);
   }
 };
 

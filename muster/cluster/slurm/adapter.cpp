@@ -91,8 +91,9 @@ class SlurmAdapter final : public Adapter {
   }
 
   std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const StartOptions& options,
-                                        const Environment& environment, Starter::Handlers handlers) const override {
-    return slurm::make_starter(loop, {options}, environment, std::move(handlers));
+                                        const Environment& environment,
+                                        const Starter::Handlers& handlers) const override {
+    return slurm::make_starter(loop, {options}, environment, handlers);
   }
 };
 

@@ -9,8 +9,9 @@ class SshAdapter final : public Adapter {
  public:
   std::string_view name() const override { return "ssh"; }
   std::unique_ptr<Starter> make_starter(net::EventLoop& loop, const StartOptions& options,
-                                        const Environment& environment, Starter::Handlers handlers) const override {
-    return ssh::make_starter(loop, options_from(options), environment, std::move(handlers));
+                                        const Environment& environment,
+                                        const Starter::Handlers& handlers) const override {
+    return ssh::make_starter(loop, options_from(options), environment, handlers);
   }
 };
 

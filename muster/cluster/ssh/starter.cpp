@@ -387,13 +387,7 @@ void SshStarter::fail_later(int position, Error error) {
 
 }  // namespace
 
-Options options_from(const StartOptions& options) {
-  Options own;
-  static_cast<SshCommand&>(own) = options.ssh;
-  own.program = options.program;
-  own.push = options.push;
-  return own;
-}
+Options options_from(const StartOptions& options) { return {{options.ssh}, options.program, options.push}; }
 
 std::unique_ptr<Starter> make_starter(net::EventLoop& loop, Options options, Environment environment,
                                       Starter::Handlers handlers) {

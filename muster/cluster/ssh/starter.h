@@ -16,8 +16,8 @@ struct Options : SshCommand {
   int at_a_time = 64;                     // handshakes
   // In front of every agent, words for the shell there: a command that becomes it (pbs_attach). What its failure means,
   // by exit code and stderr: nothing if it is not its own, kProgram if it did not find the agent's program.
-  std::vector<std::string> wrapper;
-  std::function<std::optional<StartFailure>(int exit_code, const std::string& errors)> wrapper_error;
+  std::vector<std::string> wrapper = {};
+  std::function<std::optional<StartFailure>(int exit_code, const std::string& errors)> wrapper_error = nullptr;
   Duration connect_timeout = std::chrono::seconds(10);
   Duration answer_timeout = std::chrono::seconds(60);  // for the first word of the agent, beyond connect_timeout
 };

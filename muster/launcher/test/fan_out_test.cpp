@@ -108,7 +108,7 @@ class FakeAdapter final : public cluster::Adapter {
   bool is_local() const override { return true; }
   std::unique_ptr<cluster::Starter> make_starter(net::EventLoop& loop, const cluster::StartOptions& /*options*/,
                                                  const Environment& /*environment*/,
-                                                 cluster::Starter::Handlers handlers) const override {
+                                                 const cluster::Starter::Handlers& handlers) const override {
     return std::make_unique<FakeStarter>(loop, std::move(handlers), log_, script_);
   }
 

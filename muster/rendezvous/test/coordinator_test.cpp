@@ -332,8 +332,7 @@ TEST_F(CoordinatorTest, AMemberIsAskedNowAndThenAndLostIfItDoesNotAnswer) {
   ASSERT_TRUE(until([&] { return second.closed; }));
   EXPECT_EQ(second.pings, 1) << "one at a time";
   EXPECT_FALSE(first.closed);
-  EXPECT_TRUE(client_.lines.back().starts_with("gone n1: its agent has not answered for "))
-      << client_.lines.back();
+  EXPECT_TRUE(client_.lines.back().starts_with("gone n1: its agent has not answered for ")) << client_.lines.back();
 }
 
 TEST_F(CoordinatorTest, AWardensGoodbyeLetsTheNextRoundStartAtOnce) {
