@@ -11,11 +11,8 @@ constexpr size_t kLongestMessage = 16 << 20;
 
 }  // namespace
 
-Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client)
-    : engine_(loop, static_cast<const EngineOptions&>(options), *this, client),
-      loop_(loop),
-      log_(log),
-      client_(client) {
+Coordinator::Impl::Impl(net::EventLoop& loop, Log& log, const CoordinatorOptions& options, CoordinatorClient& client)
+    : engine_(loop, options, *this, client), loop_(loop), log_(log), client_(client) {
   Acceptor::Handlers handlers;
   handlers.joined = [this](std::unique_ptr<Channel> channel) { arrived(std::move(channel)); };
   handlers.other = [this](Fd socket, const net::Address& peer, std::string_view first_bytes) {
@@ -177,8 +174,8 @@ void Coordinator::Impl::deserted_soon() {
 
 // --- The interface --------------------------------------------------------------------------------------------------
 
-Coordinator::Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client)
-    : impl_(std::make_unique<Impl>(loop, log, std::move(options), client)) {}
+Coordinator::Coordinator(net::EventLoop& loop, Log& log, const CoordinatorOptions& options, CoordinatorClient& client)
+    : impl_(std::make_unique<Impl>(loop, log, options, client)) {}
 Coordinator::~Coordinator() = default;
 
 const std::optional<Error>& Coordinator::failure() const { return impl_->failure(); }

@@ -31,7 +31,7 @@ struct CoordinatorOptions : EngineOptions {
 // heartbeats.
 class Coordinator {
  public:
-  Coordinator(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
+  Coordinator(net::EventLoop& loop, Log& log, const CoordinatorOptions& options, CoordinatorClient& client);
   ~Coordinator();
 
   // Why it cannot work: look here before listen().

@@ -30,7 +30,7 @@ struct Guest {
 
 class Coordinator::Impl final : private Links {
  public:
-  Impl(net::EventLoop& loop, Log& log, CoordinatorOptions options, CoordinatorClient& client);
+  Impl(net::EventLoop& loop, Log& log, const CoordinatorOptions& options, CoordinatorClient& client);
   ~Impl();
 
   const std::optional<Error>& failure() const { return hearts_.failure(); }

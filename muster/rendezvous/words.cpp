@@ -31,6 +31,7 @@ std::string loss_text(const Loss& loss) { return fmt::format("{} is lost: {}", l
 
 std::vector<std::string> loss_texts(const std::vector<Loss>& all) {
   std::vector<std::string> texts;
+  texts.reserve(all.size());
   for (const Loss& loss : all) texts.push_back(loss_text(loss));
   return texts;
 }
