@@ -79,11 +79,9 @@ class ConsoleSink {
 
   net::EventLoop& loop_;
   Outlet& outlet_;
-  bool broken_ = false;
 
   std::string queue_;  // next to be written, from head_ on
   size_t head_ = 0;
-  bool behind_ = false;
   std::string incoming_;   // on its way to the spool
   std::string own_words_;  // what muster said while the spool was full; follows it
   CappedFile spool_;
@@ -92,20 +90,22 @@ class ConsoleSink {
   uint64_t dropped_before_ = 0;  // by spools that could not be made
   std::string spool_directory_ = temporary_directory();
   uint64_t spool_cap_ = uint64_t{1} << 30;
-  bool holds_back_ = false;
 
+  bool broken_ = false;
+  bool behind_ = false;
+  bool holds_back_ = false;
   bool scheduled_ = false;
   bool full_ = false;  // there is no room, and patience_ runs
   bool busy_ = false;  // on_idle is owed
+  bool at_line_start_ = true;
+  bool live_drawn_ = false;
   net::EventLoop::TimerId patience_ = 0;
   Pacer pacer_;  // while behind
   net::EventLoop::TimerId pace_timer_ = 0;
 
   const void* writer_ = nullptr;
-  bool at_line_start_ = true;
   size_t begun_ = 0;  // size of the buffer that begin() returned
   std::string live_line_, live_tail_;
-  bool live_drawn_ = false;
   uint64_t lost_lines_ = 0;                                     // the outlet is a file on a full disk
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for deferred calls
 };

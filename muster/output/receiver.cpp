@@ -45,8 +45,10 @@ void Receiver::accept(std::unique_ptr<Channel> channel) {
 void Receiver::introduced(NewcomerId newcomer, std::string_view message) {
   auto decoded = rendezvous::decode(message);
   const auto* hello = decoded ? std::get_if<rendezvous::OutputHello>(&*decoded) : nullptr;
-  auto found = hello != nullptr ? nodes_.find(hello->node) : nodes_.end();
-  if (found != nodes_.end() && found->second.awaited) adopt(hello->node, std::move(newcomer->channel));
+  if (hello != nullptr) {
+    auto found = nodes_.find(hello->node);
+    if (found != nodes_.end() && found->second.awaited) adopt(hello->node, std::move(newcomer->channel));
+  }
   leave(newcomer);
 }
 

@@ -26,7 +26,7 @@ std::string greeting(int task, const std::string& node) {
 // srun is a stand-in here; test/slurm has the real one.
 class SlurmStarterTest : public ::testing::Test {
  protected:
-  void make(const std::string& srun, Options options = {}, Environment more = {}) {
+  void make(const std::string& srun, Options options = {}, const Environment& more = {}) {
     dir_.script("srun", "echo \"$@\" >>$DIR/log\n" + srun);
     options.program = "/opt/muster";
     options.fetch = {.endpoints = {"10.0.0.1:4711"}, .nonce = "abcd", .munge = true};
