@@ -92,9 +92,9 @@ std::string usage(const VerbInfo& about, std::string_view program, const TextSty
 
 std::string short_help(const VerbInfo& about, std::string_view program, const TextStyle& style) {
   constexpr size_t kMostExamples = 5;
-  const std::string text = usage(about, program, style) + "\n" + wrap(about.description, 0, style.width) + "\n" +
-                           examples(about.examples.first(std::min(kMostExamples, about.examples.size())), style) +
-                           short_options(about.verb, style);
+  std::string text = usage(about, program, style) + "\n" + wrap(about.description, 0, style.width) + "\n" +
+                     examples(about.examples.first(std::min(kMostExamples, about.examples.size())), style) +
+                     short_options(about.verb, style);
   if (!has_more(about.verb)) return text;
   return text + "\n" +
          wrap(fmt::format("Options come before PROGRAM. {} --help-all shows all options.", command(about, program)), 0,

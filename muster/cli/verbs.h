@@ -30,7 +30,7 @@ struct VerbInfo {
   std::string_view summary;   // one line
   std::string_view description;
   std::span<const Example> examples;  // the most instructive first: --help shows a few
-  std::string_view details = "";      // follow the description in --help-all and the man page
+  std::string_view details = {};      // follow the description in --help-all and the man page
 };
 
 // The verbs for users, without `muster agent`.

@@ -131,7 +131,7 @@ class Archive {
   }
   void pass(auto& v) requires requires { parts(v); }
   {
-    std::apply([this](auto&... part) { (pass(part), ...); }, parts(v));
+    std::apply([this](auto&... part) { (this->pass(part), ...); }, parts(v));
   }
 
   bool done() const { return in_->done(); }
