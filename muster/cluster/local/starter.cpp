@@ -106,6 +106,7 @@ void LocalStarter::ended(int position, const Link* link, const process::ExitStat
 
 // Never from within start(): who calls it is not ready for the answer.
 void LocalStarter::failed_later(int position, Error error) {
+  error.kind = ErrorKind::kSystem;  // of this machine, not of what the job is to run
   loop_.defer([this, alive = std::weak_ptr(alive_), position, error = std::move(error)] {
     if (!alive.expired() && handlers_.failed) handlers_.failed(position, {StartCause::kThisMachine, error, false});
   });

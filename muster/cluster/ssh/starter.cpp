@@ -158,6 +158,7 @@ void SshStarter::start(int position, const Host& host, std::string description) 
 void SshStarter::abandon(int position) {
   auto found = nodes_.find(position);
   if (found == nodes_.end()) return;
+  std::erase(waiting_, position);  // start() may put it there again
   loop_.cancel(found->second.timer);
   if (found->second.joined && found->second.link) {
     let_go(nodes_.extract(found));
