@@ -342,7 +342,8 @@ void Supervisor::resume() {
 // --- The end ----------------------------------------------------------------------------------------------------
 
 void Supervisor::finish() {
-  const bool nothing_runs = !rounds_->goes_on() && rounds_->left() == 0;
+  // There are no rounds if a signal came before all was prepared.
+  const bool nothing_runs = !rounds_ || (!rounds_->goes_on() && rounds_->left() == 0);
   if (nothing_runs && context_.link != nullptr) context_.link->end_lease();
   draining_ = true;
   store_.reset();
