@@ -11,7 +11,7 @@ using job::Request;
 
 constexpr Duration kStaticTimeout = std::chrono::seconds(900);  // torchrun's
 constexpr Duration kTorchrunLastCall = std::chrono::seconds(30);
-constexpr Duration kLeastLease = std::chrono::seconds(2);
+constexpr Duration kLeastLease = std::chrono::seconds(2), kLongestLease = std::chrono::hours(24 * 365);
 
 rendezvous::Grow grow_of(job::Growth growth) {
   using rendezvous::Grow;
@@ -94,8 +94,9 @@ void plan_membership(const Request& request, bool is_static, rendezvous::Members
   if (!is_static && !request.lease.given() && (conf.keep_alive_interval || conf.keep_alive_attempts)) {
     constexpr int kAttempts = 3;
     constexpr Duration kInterval = std::chrono::seconds(5);  // torchrun's, both
-    options.lease = std::max(
-        kLeastLease, conf.keep_alive_interval.value_or(kInterval) * conf.keep_alive_attempts.value_or(kAttempts));
+    const Duration interval = conf.keep_alive_interval.value_or(kInterval);
+    const int attempts = std::max(1, conf.keep_alive_attempts.value_or(kAttempts));
+    options.lease = std::clamp(interval, kLeastLease / attempts, kLongestLease / attempts) * attempts;
   }
   options.grow = grow_of(request.grow);
   options.max_restarts = request.max_restarts;

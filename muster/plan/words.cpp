@@ -14,7 +14,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
   MUSTER_TRY(net::HostPort parts, net::parse_endpoint(text));
   auto allowed = [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
-           c == ':' || c == '-' || c < 0;
+           c == ':' || c == '-' || static_cast<unsigned char>(c) >= 0x80;  // UTF-8
   };
   if (parts.host.empty() || !std::all_of(parts.host.begin(), parts.host.end(), allowed))
     return Error{ErrorKind::kUsage, fmt::format("'{}' is not the name of a host", text), "write HOST:PORT"};

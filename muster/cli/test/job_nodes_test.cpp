@@ -534,6 +534,8 @@ TEST(SymmetricOptions, TimesOfTorchrunKeepTheirMeaning) {
   EXPECT_EQ(options({c10d, "--rdzv-conf=keep_alive_interval=2,keep_alive_max_attempt=5"}, Verb::kRun).lease, 10s);
   EXPECT_EQ(options({c10d, "--rdzv-conf=keep_alive_interval=1,keep_alive_max_attempt=1"}, Verb::kRun).lease, 2s);
   EXPECT_EQ(options({c10d, "--lease=4", "--rdzv-conf=keep_alive_interval=2"}, Verb::kRun).lease, 4s);
+  const std::string longest = "--rdzv-conf=keep_alive_interval=100000000,keep_alive_max_attempt=100000";
+  EXPECT_EQ(options({c10d, longest}, Verb::kRun).lease, std::chrono::hours(24 * 365));
   EXPECT_EQ(options({c10d, "--rdzv-conf=read_timeout=5,close_timeout=3,heartbeat_timeout=2"}, Verb::kRun).lease, 10s);
   EXPECT_EQ(options({}, Verb::kRun).crash_loop, 3);
   EXPECT_EQ(options({}, Verb::kTorchrun).crash_loop, 0);
