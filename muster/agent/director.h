@@ -42,7 +42,7 @@ class NodeControl {
   virtual output::Uplink* uplink() = 0;                      // null: the console is this process's own
   virtual bool own_name_is_reachable() const = 0;            // what this machine's name resolves to is not loopback
 
-  // This node has become a member of the job of that id.
+  // This node has become a member of the job with this id.
   virtual Result<void> join_job(const std::string& id) = 0;
   // A fresh store for the next round, on this node; returns its port. The old one is gone.
   virtual Result<uint16_t> open_store(const StoreAccess& access) = 0;

@@ -18,7 +18,7 @@ class LogDirectories {
   static Result<LogDirectories> create(const job::JobSpec& job);
 
   const output::LogLayout& layout() const { return layout_; }
-  // This node has become a member of the job of that id. These two block for `patience` at most.
+  // This node has become a member of the job with this id. These two block for `patience` at most.
   Result<void> join_job(const std::string& id, Duration patience, Log& log);
   Result<void> make_attempt(const job::Round& round, int workers, Duration patience, Log& log);
   // At the end: where the logs are. Blocks for a second at most.

@@ -10,7 +10,7 @@ namespace muster::cli {
 // How a node is set up and planned.
 struct Planning {
   const plan::Assignment* agent = nullptr;
-  int launcher = -1;  // hangs up when whoever started this node is gone; -1: nobody did
+  int launcher = -1;  // hangs up when the launcher of this node is gone; -1: no launcher started it
   std::function<plan::Answer(const plan::Question&)> answer = cli::answer;
 };
 

@@ -82,7 +82,7 @@ void forget_after_set_up(Facts& facts);
 // How many descriptors this process needs for the plan.
 struct Descriptors {
   uint64_t needed = 0;
-  uint64_t wanted = 0;  // whoever has rank 0 serves every worker of the job, of whose number nobody knows yet
+  uint64_t wanted = 0;  // the node of rank 0 serves every worker of the job, and their number is not known yet
   std::string what;     // "8 workers"
 };
 Descriptors descriptors(const JobPlan& plan);

@@ -16,7 +16,7 @@ Report make_report(const job::JobSpec& job, job::Ending kind, int exit_code, std
 // As the job's flavor shows it on stderr; empty: nothing.
 std::string report_text(const job::JobSpec& job, const Report& report, bool colour);
 
-// --report. A file that is there tells of this job, not of an earlier one: whoever will write it removes it first.
+// --report. A file that is there tells of this job, not of an earlier one: its writer removes an old one first.
 void remove_old_report(const job::JobSpec& job);
 // Complains on the console.
 void write_report_file(const job::JobSpec& job, output::Console& console, const Report& report);

@@ -169,7 +169,7 @@ TEST_F(CoordinatorTest, NobodyIsAMemberWithoutAWord) {
   EXPECT_TRUE(client_.lines.empty());
 }
 
-TEST_F(CoordinatorTest, OutputIsForWhoeverServesIt) {
+TEST_F(CoordinatorTest, OutputGoesToItsServer) {
   make(1, 1);
   std::unique_ptr<Channel> served;
   coordinator_->serve_output([&](std::unique_ptr<Channel> channel) { served = std::move(channel); });
